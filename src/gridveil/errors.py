@@ -1,0 +1,100 @@
+"""Every error a user can meet: what is wrong, and what to do about it.
+
+An error is an output of the program, so its text may speak of shapes, types, missing values
+and public numbers, never of a private value.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+
+class GridveilError(Exception):
+    """Base of all errors of GridVeil.
+
+    Parameters
+    ----------
+    what
+        What is wrong and where, in one sentence.
+    remedy
+        What the user can do about it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, remedy: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.what if self.remedy is None else f"{self.what} {self.remedy}"
+
+
+class InputError(GridveilError, ValueError):
+    """Public input that can't be used. Nothing was charged and nothing was written."""
+
+    exit_code = 2
+
+
+class SealedError(GridveilError, TypeError):
+    """An attempt to look at private values outside a mechanism."""
+
+
+class LedgerError(GridveilError):
+    """The ledger can't be used: damaged, of a newer version, or in an unsafe place."""
+
+
+class LedgerRefused(GridveilError):
+    """The ledger will not allow this release. Nothing was charged."""
+
+    exit_code = 3
+
+
+class BudgetRefused(LedgerRefused):
+    """More epsilon was asked for than is left. Nothing was charged."""
+
+    def __init__(self, requested: Fraction, remaining: Fraction, *, of: str) -> None:
+        self.requested = requested
+        self.remaining = remaining
+        self.difference = requested - remaining
+        super().__init__(
+            f"Not enough epsilon left for {of}: requested {show_exact(requested)}, "
+            f"remaining {show_exact(remaining)}, short by {show_exact(self.difference)}.",
+            remedy="Ask for less epsilon, or raise the cap if your policy allows it "
+            "(gridveil ledger cap).",
+        )
+
+
+class ReleaseAborted(GridveilError):
+    """A computation on private data failed after its epsilon was charged.
+
+    The text never says why: the reason may depend on private values.
+    """
+
+
+class NotPrivateWarning(UserWarning):
+    """What follows uses seeded noise and carries no privacy guarantee."""
+
+
+def show_exact(value: Fraction) -> str:
+    """Write a rational number the way a person would: ``1/3``, ``0.25``, ``2``.
+
+    >>> show_exact(Fraction(1, 4)), show_exact(Fraction(1, 3))
+    ('0.25', '1/3')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    power = 0
+    rest = value.denominator
+    for prime in (2, 5):
+        count = 0
+        while rest % prime == 0:
+            rest //= prime
+            count += 1
+        power = max(power, count)
+    if rest != 1 or power > 12:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(value.numerator) * 10**power // value.denominator).rjust(power + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-power]}.{digits[-power:]}"
