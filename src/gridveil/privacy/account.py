@@ -1,0 +1,93 @@
+"""What one release may spend: a charge in the ledger, its budget, and a noise source.
+
+A mechanism takes an account, so a look at private data that no ledger knows of can't be written:
+an account with secure noise exists only as the result of a charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gridveil.errors import InputError
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.ledger import Charge, Ledger
+from gridveil.privacy.noise import NoiseSource, SecureNoise
+from gridveil.privacy.seeded import SeededNoise
+
+if TYPE_CHECKING:
+    from gridveil.privacy.mechanisms import Record
+
+
+class Account:
+    """The epsilon of one release, where it was charged, and what was bought with it.
+
+    Made by `open_account` or `study_account`.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        noise: NoiseSource,
+        adjacency: Sequence[Adjacency],
+        ledger: Ledger | None,
+        charge: Charge | None,
+    ) -> None:
+        if noise.secure and (ledger is None or charge is None):
+            raise InputError("Secure noise needs a charge in a ledger.")
+        self.budget = budget
+        self.noise = noise
+        self.adjacency = tuple(adjacency)
+        self.ledger = ledger
+        self.charge = charge
+        self._records: list[Record] = []
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """What each mechanism did, in order."""
+        return tuple(self._records)
+
+    @property
+    def dp_valid(self) -> bool:
+        """Whether the guarantee holds: secure noise, and every sensitivity proved."""
+        return self.noise.secure and all(record.sensitivity.proved for record in self._records)
+
+    def spend(self, record: Record) -> None:
+        """Take a mechanism's epsilon out of the budget; called before it opens the seal."""
+        self.budget.spend(record.epsilon)
+        self._records.append(record)
+
+    def abort(self) -> None:
+        """Note in the ledger that this release ended without a result. The charge stays."""
+        if self.ledger is not None and self.charge is not None:
+            self.ledger.record_abort(self.charge)
+
+    def __repr__(self) -> str:
+        where = "no ledger" if self.charge is None else f"ledger entry {self.charge.entry}"
+        return f"Account({self.budget!r}, {where}, {self.noise!r})"
+
+
+def open_account(
+    ledger: Ledger,
+    *,
+    dataset: str,
+    epsilon: Exact,
+    adjacency: Sequence[Adjacency],
+    clear: Sequence[str] = (),
+    purpose: str,
+) -> Account:
+    """Charge a release to the ledger and open its account, with secure noise.
+
+    Call it when every public input has been checked: from here on the epsilon is spent.
+    """
+    budget = Budget(epsilon)
+    charge = ledger.charge(
+        dataset, epsilon=budget.total, adjacency=adjacency, clear=clear, purpose=purpose
+    )
+    return Account(budget, SecureNoise(), adjacency, ledger, charge)
+
+
+def study_account(epsilon: Exact, *, adjacency: Sequence[Adjacency], seed: int) -> Account:
+    """An account for a study on public data: seeded noise, no ledger, never ``dp_valid``."""
+    return Account(Budget(epsilon), SeededNoise(seed), adjacency, None, None)

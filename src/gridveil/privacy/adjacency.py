@@ -1,0 +1,77 @@
+"""Who counts as a neighbour: the notion that epsilon is a promise about."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from gridveil.errors import InputError, show_exact
+from gridveil.privacy.budget import Exact, exact
+from gridveil.privacy.sealed import Limits
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """Neighbours differ in one entry of a parameter, by at most ``alpha``, inside its range.
+
+    Length, order, missing rows and everything public are the same in both.
+
+    Parameters
+    ----------
+    parameter
+        The private parameter: ``"power"``, ``"capacity"``.
+    alpha
+        How far the one entry may move.
+    unit
+        Of alpha and of the range.
+    limits
+        The public range of an entry.
+    entries
+        How many private entries there are.
+    """
+
+    parameter: str
+    alpha: Fraction
+    unit: str
+    limits: Limits
+    entries: int
+
+    @classmethod
+    def of(
+        cls, parameter: str, *, alpha: Exact, unit: str, limits: Limits, entries: int
+    ) -> Adjacency:
+        """Check what a user gave and make an adjacency of it."""
+        amount = exact(alpha, name="alpha")
+        width = Fraction(limits.high) - Fraction(limits.low)
+        if amount > width:
+            raise InputError(
+                f"alpha is {show_exact(amount)} {unit}, more than the whole range {limits} of "
+                f"{parameter}.",
+                remedy=f"Give alpha in {unit}, at most {float(width):g}.",
+            )
+        if entries < 1:
+            raise InputError(f"There are no values of {parameter} to release.")
+        return cls(parameter, amount, unit, limits, entries)
+
+    @property
+    def steps_over_range(self) -> int:
+        """How many steps of alpha lead from one end of the range to the other."""
+        width = Fraction(self.limits.high) - Fraction(self.limits.low)
+        return math.ceil(width / self.alpha)
+
+    def to_json(self, epsilon: Fraction) -> dict[str, Any]:
+        """The adjacency as the statement has it."""
+        return {
+            "parameter": self.parameter,
+            "alpha": str(self.alpha),
+            "unit": self.unit,
+            "range": [self.limits.low, self.limits.high],
+            "entries": self.entries,
+            "epsilon_over_whole_range": str(epsilon * self.steps_over_range),
+        }
+
+    def __str__(self) -> str:
+        what = f"one of {self.entries:,} entries of {self.parameter}"
+        return f"{what} by {show_exact(self.alpha)} {self.unit}"

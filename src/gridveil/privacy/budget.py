@@ -1,0 +1,113 @@
+"""Exact epsilon: numbers that add up, splits that lose nothing, and a refusal that explains.
+
+Epsilons are rationals. A budget of 1 that is split in 1/2, 1/4 and 1/4 is spent to exactly 0,
+which binary fractions can promise only by luck (0.1 + 0.2 is not 0.3 in floating point).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TypeAlias
+
+from gridveil.errors import BudgetRefused, InputError, show_exact
+
+Exact: TypeAlias = int | float | str | Decimal | Fraction
+"""What a user may write for an exact number: ``1``, ``0.1``, ``"1/3"``, ``"15%"``."""
+
+_SHAPE = re.compile(r"\+?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?(/\d{1,30})?\s*%?")
+
+
+def exact(value: Exact, *, name: str) -> Fraction:
+    """Turn what a user wrote into a positive rational number.
+
+    A float is read as the decimal that Python prints for it, so ``0.1`` means one tenth.
+
+    Raises
+    ------
+    InputError
+        Where the value is not a positive number of reasonable length.
+    """
+    number = _parse(value)
+    if number is None or number <= 0:
+        raise InputError(
+            f"{name} must be a positive number, and {str(value)[:40]!r} is not.",
+            remedy=f"Write {name} as 1, 0.1, 1/3 or 15%.",
+        )
+    return number
+
+
+def _parse(value: Exact) -> Fraction | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Fraction):
+        return value if len(str(value)) <= 400 else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    text = str(value).strip()
+    if not _SHAPE.fullmatch(text):
+        return None
+    percent = text.endswith("%")
+    over, _, under = text.rstrip("%").strip().partition("/")
+    try:
+        number = Fraction(Decimal(over)) / Fraction(under or 1)
+    except (InvalidOperation, ZeroDivisionError):
+        return None
+    return number / 100 if percent else number
+
+
+class Budget:
+    """A total of epsilon, and what of it has been spent.
+
+    >>> budget = Budget(1)
+    >>> budget.spend(Fraction(3, 4))
+    >>> budget
+    Budget(1: spent 0.75, remaining 0.25)
+    """
+
+    def __init__(self, total: Exact) -> None:
+        self._total = exact(total, name="epsilon")
+        self._spent = Fraction(0)
+
+    @property
+    def total(self) -> Fraction:
+        """All the epsilon there is."""
+        return self._total
+
+    @property
+    def spent(self) -> Fraction:
+        """What has been spent of it."""
+        return self._spent
+
+    @property
+    def remaining(self) -> Fraction:
+        """What is left of it."""
+        return self._total - self._spent
+
+    def spend(self, epsilon: Exact) -> None:
+        """Take ``epsilon`` out of the budget, or change nothing and raise `BudgetRefused`."""
+        amount = exact(epsilon, name="epsilon")
+        if amount > self.remaining:
+            raise BudgetRefused(amount, self.remaining, of="this release")
+        self._spent += amount
+
+    def split(self, *shares: Exact) -> tuple[Fraction, ...]:
+        """Divide what remains by shares, which must add up to 1 or less. Spends nothing.
+
+        >>> [str(part) for part in Budget(1).split("1/2", "1/4", "1/4")]
+        ['1/2', '1/4', '1/4']
+        """
+        parts = [exact(share, name="a share of epsilon") for share in shares]
+        if sum(parts) > 1:
+            raise InputError(
+                f"The shares of epsilon add up to {show_exact(sum(parts, Fraction()))}, over 1."
+            )
+        return tuple(part * self.remaining for part in parts)
+
+    def __repr__(self) -> str:
+        return (
+            f"Budget({show_exact(self._total)}: spent {show_exact(self._spent)}, "
+            f"remaining {show_exact(self.remaining)})"
+        )

@@ -1,0 +1,67 @@
+"""Ledger entries, and the chain of hashes that binds each one to all before it.
+
+An entry holds public facts only: names, rationals, times. The chain starts from a random ledger
+number, so that a published hash gives nothing away about the entries it covers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the ledger."""
+
+    number: int
+    time: str
+    kind: str
+    dataset: str
+    body: dict[str, Any]
+    previous: str
+    hash: str
+
+    def expected_hash(self) -> str:
+        """The hash that this entry's contents and predecessor call for."""
+        return entry_hash(self.number, self.time, self.kind, self.dataset, self.body, self.previous)
+
+
+def entry_hash(
+    number: int, time: str, kind: str, dataset: str, body: dict[str, Any], previous: str
+) -> str:
+    """SHA-256 of an entry's canonical text, its predecessor's hash included."""
+    return _sha256([number, time, kind, dataset, body, previous])
+
+
+def first_link(ledger: str) -> str:
+    """What the first entry of a ledger has for its predecessor's hash."""
+    return _sha256(["gridveil ledger", ledger])
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text for a value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def breaks(ledger: str, entries: Iterable[Entry]) -> Iterator[str]:
+    """Every place where the chain does not hold, in words."""
+    previous = first_link(ledger)
+    number = 0
+    for entry in entries:
+        number += 1
+        if entry.number != number:
+            yield f"entry {number} is missing: the next one found is {entry.number}"
+            number = entry.number
+        if entry.previous != previous:
+            yield f"entry {entry.number} does not follow from the entry before it"
+        if entry.hash != entry.expected_hash():
+            yield f"entry {entry.number} was changed after it was written"
+        previous = entry.hash
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,0 +1,86 @@
+"""Where the ledger lives, and where it must not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from gridveil.errors import LedgerError
+
+_NETWORK = {
+    "9p", "afp", "afpfs", "afs", "beegfs", "ceph", "cifs", "coda", "drvfs", "fuse.ceph",
+    "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "glusterfs", "gpfs", "lustre",
+    "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "smb3", "smbfs", "webdav",
+}  # fmt: skip
+
+
+def ledger_path(given: Path | str | None = None) -> Path:
+    """The ledger's file: as given, else ``GRIDVEIL_LEDGER``, else in the user's data folder."""
+    if given is not None:
+        return Path(given).expanduser()
+    if from_environment := os.environ.get("GRIDVEIL_LEDGER"):
+        return Path(from_environment).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("gridveil", appauthor=False)) / "ledger.sqlite"
+
+
+def refuse_network_file_system(path: Path) -> None:
+    """Raise `LedgerError` where file locks can't be trusted: two releases could overspend."""
+    kind = file_system(path)
+    if kind in _NETWORK:
+        raise LedgerError(
+            f"The ledger {path} is on a network file system ({kind}), whose locks can't be "
+            "trusted to keep two releases from overspending.",
+            remedy="Put it on a local disk: --ledger FILE or GRIDVEIL_LEDGER.",
+        )
+
+
+def file_system(path: Path) -> str:
+    """The type of the file system that holds a path, or ``"unknown"``."""
+    place = path.resolve()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if sys.platform == "win32":
+        return _windows(place)
+    mounts = _linux_mounts() if sys.platform.startswith("linux") else _bsd_mounts()
+    holding = [(len(str(at)), kind) for at, kind in mounts if place == at or at in place.parents]
+    # The last mount on a folder hides the earlier ones.
+    return (
+        max(enumerate(holding), key=lambda item: (item[1][0], item[0]))[1][1]
+        if holding
+        else "unknown"
+    )
+
+
+def _linux_mounts() -> list[tuple[Path, str]]:
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    mounts = []
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        at = before.split()[4].encode().decode("unicode_escape")
+        mounts.append((Path(at), after.split()[0]))
+    return mounts
+
+
+def _bsd_mounts() -> list[tuple[Path, str]]:
+    # macOS and the BSDs print: DEVICE on FOLDER (TYPE, options)
+    listed = subprocess.run(["mount"], capture_output=True, text=True, check=False).stdout
+    mounts = []
+    for line in listed.splitlines():
+        where, _, options = line.partition(" on ")[2].rpartition(" (")
+        mounts.append((Path(where), options.split(",")[0].rstrip(")")))
+    return mounts
+
+
+def _windows(place: Path) -> str:
+    import ctypes
+
+    remote = 4  # DRIVE_REMOTE
+    kind = ctypes.windll.kernel32.GetDriveTypeW(place.anchor)  # type: ignore[attr-defined,unused-ignore]
+    return "cifs" if kind == remote or place.anchor.startswith("\\\\") else "local"

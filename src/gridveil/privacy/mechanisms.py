@@ -1,0 +1,308 @@
+"""The only code that looks at private data: it takes epsilon from an account and adds noise.
+
+Every mechanism goes through the same steps, in this order:
+
+1. check the public parameters and calibrate the noise by OpenDP's privacy map;
+2. spend the epsilon (a refusal leaves everything as it was);
+3. open the seal and compute the query's answer;
+4. clip the answer to its public range and round it to the public grid;
+5. add noise.
+
+Steps 1 and 2 depend on public numbers only. A query that fails in step 3 aborts the release with
+its epsilon spent and an error that says nothing of the reason, which may be private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError, ReleaseAborted, show_exact
+from gridveil.privacy.account import Account
+from gridveil.privacy.budget import Exact, exact
+from gridveil.privacy.noise import Integers
+from gridveil.privacy.sealed import Limits, Sealed, unseal
+from gridveil.privacy.sensitivity import (
+    Calibration,
+    Sensitivity,
+    calibrate_laplace,
+    calibrate_noisy_max,
+)
+
+Vector = NDArray[np.float64]
+Blocks = Callable[[], Iterator[Vector]]
+"""A long private column as blocks of rows; each call starts again from the first row."""
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a mechanism did, for the statement: everything in it is public."""
+
+    query: str
+    noise: str
+    unit: str
+    size: int
+    sensitivity: Sensitivity
+    calibration: Calibration
+    limits: Limits
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon that was spent."""
+        return self.calibration.epsilon
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as the statement has it."""
+        return {
+            "query": self.query,
+            "noise": self.noise,
+            "scale": self.calibration.scale_in_units,
+            "unit": self.unit,
+            "size": self.size,
+            "epsilon": str(self.epsilon),
+            "epsilon_of_privacy_map": float(self.calibration.mapped),
+            "sensitivity": {
+                "value": float(self.sensitivity.value),
+                "tolerance": float(self.sensitivity.tolerance),
+                "moving": self.sensitivity.moving,
+                "grid_steps": self.calibration.steps,
+                "why": self.sensitivity.why,
+                "proved": self.sensitivity.proved,
+            },
+            "grid": str(self.calibration.grid),
+            "range": [self.limits.low, self.limits.high],
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Record({self.query}: {self.noise}, scale {self.calibration.scale_in_units:.4g} "
+            f"{self.unit}, epsilon {show_exact(self.epsilon)})"
+        )
+
+
+@dataclass(frozen=True)
+class Noisy(Generic[V]):
+    """A noisy answer, free to use, with the record of how it came about."""
+
+    value: V
+    record: Record
+
+
+def laplace(
+    account: Account,
+    sealed: Sealed[T],
+    *,
+    query: Callable[[T], Any] | None = None,
+    name: str,
+    sensitivity: Sensitivity,
+    epsilon: Exact,
+    size: int | None = None,
+    limits: Limits | None = None,
+    unit: str | None = None,
+    grid: Fraction | None = None,
+) -> Noisy[Vector]:
+    """Answer a vector query on sealed data with independent Laplace noise on every coordinate.
+
+    Parameters
+    ----------
+    account
+        Pays for the answer.
+    sealed
+        The private data.
+    query
+        Maps the opened data to a vector of ``size`` numbers; the data itself by default.
+    name
+        What is asked, for the statement.
+    sensitivity
+        How far the answer moves between neighbours, in L1.
+    epsilon
+        The price.
+    size, limits, unit
+        Of the answer: its length, the public range it is clipped to, its unit. The sealed
+        data's own by default.
+    grid
+        A power of two that answers are rounded to; chosen from the sensitivity by default.
+
+    Raises
+    ------
+    InputError, BudgetRefused
+        Before anything was spent or opened.
+    ReleaseAborted
+        Where the query failed; its epsilon stays spent.
+    """
+    record = _laplace_record(sealed, name, sensitivity, epsilon, size, limits, unit, grid)
+    account.spend(record)
+    answer = _answer(account, sealed, query, record.size)
+    return Noisy(_add_laplace(account, answer, record), record)
+
+
+def laplace_scalar(
+    account: Account,
+    sealed: Sealed[T],
+    *,
+    query: Callable[[T], float],
+    name: str,
+    sensitivity: Sensitivity,
+    epsilon: Exact,
+    limits: Limits,
+    unit: str,
+    grid: Fraction | None = None,
+) -> Noisy[float]:
+    """Answer a query that gives one number. Parameters as in `laplace`."""
+    noisy = laplace(
+        account,
+        sealed,
+        query=query,
+        name=name,
+        sensitivity=sensitivity,
+        epsilon=epsilon,
+        size=1,
+        limits=limits,
+        unit=unit,
+        grid=grid,
+    )
+    return Noisy(float(noisy.value[0]), noisy.record)
+
+
+def laplace_blocks(
+    account: Account,
+    sealed: Sealed[Blocks],
+    *,
+    name: str,
+    sensitivity: Sensitivity,
+    epsilon: Exact,
+    grid: Fraction | None = None,
+) -> Noisy[Iterator[Vector]]:
+    """`laplace` of a column too long for memory: the same noise, block by block.
+
+    The epsilon is spent when this is called, not when the first block is read. The blocks can be
+    read once: reading them again would draw other noise on the same data.
+    """
+    record = _laplace_record(sealed, name, sensitivity, epsilon, None, None, None, grid)
+    account.spend(record)
+
+    def noisy() -> Iterator[Vector]:
+        blocks = unseal(sealed)()
+        rows = 0
+        while (block := _guarded(account, lambda: next(blocks, None))) is not None:
+            rows += len(block)
+            if not np.isfinite(block).all():
+                _abort(account)
+            yield _add_laplace(account, block, record)
+        if rows != record.size:
+            _abort(account)
+
+    return Noisy(noisy(), record)
+
+
+def noisy_max(
+    account: Account,
+    sealed: Sealed[T],
+    *,
+    query: Callable[[T], Any],
+    name: str,
+    sensitivity: Sensitivity,
+    epsilon: Exact,
+    size: int,
+    limits: Limits,
+    unit: str,
+    monotone: bool,
+    grid: Fraction | None = None,
+) -> Noisy[int]:
+    """Choose the index of a large score, by exponential noise. The score itself stays private.
+
+    Parameters
+    ----------
+    query
+        Maps the opened data to ``size`` scores.
+    sensitivity
+        How far *each* score can move between neighbours.
+    monotone
+        True where a step to a neighbour moves all scores the same way (none up while another
+        goes down): such scores need half the noise.
+
+    The other parameters, and what is raised, are as in `laplace`.
+    """
+    _check_size(size)
+    calibration = calibrate_noisy_max(
+        sensitivity, exact(epsilon, name="epsilon"), limits, monotone=monotone, grid=grid
+    )
+    kind = "monotone scores" if monotone else "scores of any kind"
+    record = Record(
+        name, f"noisy max, exponential, {kind}", unit, size, sensitivity, calibration, limits
+    )
+    account.spend(record)
+    scores = _quantise(_answer(account, sealed, query, size), record)
+    return Noisy(account.noise.noisy_max(scores, calibration.scale), record)
+
+
+def _laplace_record(
+    sealed: Sealed[Any],
+    name: str,
+    sensitivity: Sensitivity,
+    epsilon: Exact,
+    size: int | None,
+    limits: Limits | None,
+    unit: str | None,
+    grid: Fraction | None,
+) -> Record:
+    limits = limits or sealed.limits
+    size = len(sealed) if size is None else size
+    _check_size(size)
+    calibration = calibrate_laplace(sensitivity, exact(epsilon, name="epsilon"), limits, grid)
+    return Record(
+        name, "discrete Laplace", unit or sealed.unit, size, sensitivity, calibration, limits
+    )
+
+
+def _check_size(size: int) -> None:
+    if size < 1:
+        raise InputError("There are no values to release.", remedy="Give at least one row.")
+
+
+def _answer(
+    account: Account, sealed: Sealed[T], query: Callable[[T], Any] | None, size: int
+) -> Vector:
+    contents = unseal(sealed)
+    given = _guarded(account, lambda: contents if query is None else query(contents))
+    answer = _guarded(account, lambda: np.atleast_1d(np.asarray(given, dtype=np.float64)))
+    if answer.shape != (size,) or not np.isfinite(answer).all():
+        _abort(account)
+    return answer
+
+
+def _guarded(account: Account, compute: Callable[[], V]) -> V:
+    """Run a computation on private data; its exceptions say nothing and keep no frame."""
+    try:
+        return compute()
+    except Exception:  # noqa: BLE001 - whatever it is, its text may be private
+        pass
+    _abort(account)
+
+
+def _abort(account: Account) -> NoReturn:
+    account.abort()
+    raise ReleaseAborted(
+        "A computation on the private data failed, and the release was stopped. Its epsilon "
+        "stays spent and the ledger notes the abort.",
+        remedy="The reason is withheld, since it may depend on private values.",
+    )
+
+
+def _add_laplace(account: Account, answer: Vector, record: Record) -> Vector:
+    steps = account.noise.laplace(_quantise(answer, record), record.calibration.scale)
+    return np.asarray(steps * float(record.calibration.grid), dtype=np.float64)
+
+
+def _quantise(answer: Vector, record: Record) -> Integers:
+    # The grid is a power of two, so the division is exact.
+    steps = np.rint(record.limits.clip(answer) / float(record.calibration.grid))
+    return steps.astype(np.int64)

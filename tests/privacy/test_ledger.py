@@ -1,0 +1,393 @@
+"""The ledger: no overspending, no losing, no rewriting."""
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import stat
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from conftest import FULL, adjacency, make_account
+
+from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused
+from gridveil.privacy import location
+from gridveil.privacy.chain import breaks
+from gridveil.privacy.ledger import Ledger
+
+FORK = multiprocessing.get_context("fork")
+
+
+def charge(
+    ledger, epsilon=1, dataset="farm", *, alpha="0.1", parameter="power", clear=(), unit="MW"
+):
+    return ledger.charge(
+        dataset,
+        epsilon=epsilon,
+        adjacency=[adjacency(parameter, alpha, unit)],
+        clear=clear,
+        purpose="a test",
+    )
+
+
+def tamper(ledger, *statements):
+    connection = sqlite3.connect(ledger.path)
+    for statement in ("DROP TRIGGER never_change", "DROP TRIGGER never_delete", *statements):
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+# -- what is spent ---------------------------------------------------------------------------------
+
+
+def test_charges_add_up_exactly(ledger):
+    for _ in range(10):
+        charge(ledger, "0.1")
+    assert ledger.standing("farm").spent == 1
+
+
+def test_a_cap_refuses_with_figures_and_changes_nothing(ledger):
+    ledger.set_cap("farm", 1)
+    charge(ledger, "0.75")
+    before = ledger.entries()
+    with pytest.raises(BudgetRefused) as caught:
+        charge(ledger, "0.5")
+    assert (caught.value.requested, caught.value.remaining) == (Fraction(1, 2), Fraction(1, 4))
+    assert caught.value.difference == Fraction(1, 4)
+    assert ledger.entries() == before
+    charge(ledger, "0.25")
+    assert ledger.standing("farm").remaining == 0
+
+
+def test_a_cap_can_be_raised_lowered_and_removed(ledger):
+    charge(ledger, 2)
+    ledger.set_cap("farm", 1)
+    assert ledger.standing("farm").remaining == 0
+    with pytest.raises(BudgetRefused):
+        charge(ledger, "0.001")
+    ledger.set_cap("farm", None)
+    charge(ledger, 5)
+    assert ledger.standing("farm").spent == 7
+
+
+def test_spellings_of_a_name_share_one_budget(ledger):
+    charge(ledger, 1, "North Farm")
+    charge(ledger, 1, "  north   FARM ")
+    assert ledger.standing("north farm").spent == 2
+    assert len(ledger.standings()) == 1
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\x00b", "x" * 201])
+def test_names_are_checked(ledger, name):
+    with pytest.raises(InputError, match="name of 1 to 200"):
+        charge(ledger, 1, name)
+    assert ledger.entries() == []
+
+
+# -- different alphas ------------------------------------------------------------------------------
+
+
+def test_releases_at_different_alphas_add_up_at_the_reference(ledger):
+    assert charge(ledger, 1, alpha=30).charged == 1  # fixes the reference
+    assert charge(ledger, 1, alpha=10).charged == 3  # three steps of 10 make one of 30
+    assert charge(ledger, 1, alpha=7).charged == 5  # ceil(30/7)
+    assert charge(ledger, 1, alpha=60).charged == 1  # protects a step of 30 as well
+    assert ledger.standing("farm").spent == 10
+    assert ledger.standing("farm").reference == {"power": (Fraction(30), "MW")}
+
+
+def test_the_scaled_charge_is_what_the_cap_counts(ledger):
+    ledger.set_cap("farm", 2)
+    charge(ledger, 1, alpha=30)
+    with pytest.raises(BudgetRefused) as caught:
+        charge(ledger, 1, alpha=10)
+    assert (caught.value.requested, caught.value.remaining) == (3, 1)
+
+
+def test_each_parameter_has_its_own_reference(ledger):
+    charge(ledger, 1, parameter="capacity", alpha=30)
+    charge(ledger, 1, parameter="cost", alpha=1, unit="$/MWh")
+    assert ledger.standing("farm").spent == 2
+
+
+def test_a_change_of_unit_is_refused(ledger):
+    charge(ledger, 1, alpha=30, unit="MW")
+    with pytest.raises(LedgerRefused, match="Give alpha in MW"):
+        charge(ledger, 1, alpha=30, unit="of capacity")
+
+
+# -- private and public ----------------------------------------------------------------------------
+
+
+def test_what_was_published_in_clear_is_never_private_later(ledger):
+    charge(ledger, parameter="capacity", clear=["load"])
+    with pytest.raises(
+        LedgerRefused, match="load of 'farm' was published in clear by ledger entry 1"
+    ):
+        charge(ledger, parameter="load")
+    assert len(ledger.entries()) == 1
+
+
+def test_what_is_private_is_never_published_in_clear(ledger):
+    charge(ledger, parameter="capacity")
+    with pytest.raises(LedgerRefused, match="would undo"):
+        charge(ledger, parameter="load", clear=["capacity"])
+    with pytest.raises(LedgerRefused, match="would undo"):
+        charge(ledger, parameter="load", clear=["load"])
+
+
+# -- two at once, kills ----------------------------------------------------------------------------
+
+
+def _race(path: Path, results) -> None:
+    ledger = Ledger(path)
+    accepted = 0
+    for _ in range(50):
+        try:
+            charge(ledger, 1, "raced")
+            accepted += 1
+        except BudgetRefused:
+            pass
+    results.put(accepted)
+
+
+def test_eight_processes_can_not_overspend(tmp_path):
+    path = tmp_path / "raced.sqlite"
+    Ledger(path).set_cap("raced", 100)
+    results = FORK.Queue()
+    workers = [FORK.Process(target=_race, args=(path, results)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    accepted = sum(results.get(timeout=120) for _ in workers)
+    for worker in workers:
+        worker.join()
+    ledger = Ledger(path)
+    assert accepted == 100
+    assert ledger.standing("raced").spent == 100
+    assert ledger.standing("raced").charges == 100
+    assert ledger.problems() == []
+
+
+def _open_many(path: Path, barrier) -> None:
+    barrier.wait()
+    charge(Ledger(path), 1, "first")
+
+
+def test_eight_processes_can_make_the_ledger_at_once(tmp_path):
+    path = tmp_path / "new" / "ledger.sqlite"
+    barrier = FORK.Barrier(8)
+    workers = [FORK.Process(target=_open_many, args=(path, barrier)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=60)
+    assert [worker.exitcode for worker in workers] == [0] * 8
+    assert Ledger(path).standing("first").spent == 8
+    assert Ledger(path).problems() == []
+
+
+def _charge_forever(path: Path, told) -> None:
+    ledger = Ledger(path)
+    while True:
+        told.send(charge(ledger, 1, "killed").entry)
+
+
+def test_a_charge_that_was_confirmed_survives_a_kill(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    confirmed = 0
+    for _ in range(20 if not FULL else 200):
+        here, there = FORK.Pipe(duplex=False)
+        worker = FORK.Process(target=_charge_forever, args=(path, there))
+        worker.start()
+        there.close()
+        confirmed = here.recv()
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+        while here.poll():
+            try:
+                confirmed = here.recv()
+            except EOFError:
+                break
+        ledger = Ledger(path)
+        assert ledger.standing("killed").spent >= confirmed
+        assert ledger.problems() == []
+
+
+# -- the chain -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(ledger):
+    charges = [charge(ledger, 1) for _ in range(4)]
+    ledger.set_cap("farm", 9)
+    return ledger, charges
+
+
+def recorded(one):
+    return {"ledger": one.ledger, "entry": one.entry, "hash": one.hash}
+
+
+def test_an_untouched_ledger_is_whole(written):
+    ledger, charges = written
+    assert ledger.problems() == []
+    assert all(ledger.bundle_problems(recorded(one)) == [] for one in charges)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries SET body = replace(body, '\"1\"', '\"0\"') WHERE number = 2",
+        "UPDATE entries SET dataset = 'other' WHERE number = 3",
+        "UPDATE entries SET time = '2020-01-01T00:00:00+00:00' WHERE number = 1",
+        "UPDATE entries SET kind = 'abort' WHERE number = 2",
+        "DELETE FROM entries WHERE number = 2",
+        "DELETE FROM entries WHERE number = 1",
+        "UPDATE entries SET number = number + 10 WHERE number = 5",
+        "UPDATE ledger SET id = 'another'",
+    ],
+)
+def test_a_changed_row_is_found(written, change):
+    ledger, _ = written
+    tamper(ledger, change)
+    assert Ledger(ledger.path).problems() != []
+
+
+def test_a_slip_can_not_change_or_delete_an_entry(written):
+    ledger, _ = written
+    connection = sqlite3.connect(ledger.path)
+    for statement in ("UPDATE entries SET kind = 'x'", "DELETE FROM entries"):
+        with pytest.raises(sqlite3.IntegrityError, match="never"):
+            connection.execute(statement)
+    connection.close()
+
+
+def test_a_cut_tail_is_found_by_the_bundle(written):
+    ledger, charges = written
+    tamper(ledger, "DELETE FROM entries WHERE number > 2")
+    assert ledger.problems() == []  # what is left is a whole chain: hence the bundle's record
+    assert ledger.bundle_problems(recorded(charges[1])) == []
+    assert "tail was cut off" in ledger.bundle_problems(recorded(charges[3]))[0]
+
+
+def test_a_restored_backup_is_found_by_the_bundle(ledger, tmp_path):
+    charge(ledger, 1)
+    backup = ledger.path.read_bytes()
+    late = charge(ledger, 1)
+    ledger.path.write_bytes(backup)
+    assert "older copy" in ledger.bundle_problems(recorded(late))[0]
+    charge(ledger, 1, "farm")  # life goes on from the backup: the entry's number is taken again
+    assert ledger.problems() == []
+    # The clock has a resolution of a second, so tell the two apart by their purpose.
+    other = ledger.charge("farm", epsilon=2, adjacency=[adjacency()], purpose="other")
+    assert ledger.bundle_problems({**recorded(other), "hash": late.hash}) != []
+
+
+def test_a_rewritten_chain_is_found_by_the_bundle(tmp_path):
+    real, forged = Ledger(tmp_path / "a"), Ledger(tmp_path / "b")
+    one = charge(real, 1)
+    tamper(forged, f"UPDATE ledger SET id = '{real.id}'")
+    forged = Ledger(tmp_path / "b")
+    charge(forged, "1/2")
+    assert forged.problems() == []
+    assert "not the one" in forged.bundle_problems(recorded(one))[0]
+
+
+def test_another_ledger_is_said_to_be_another(ledger, tmp_path):
+    other = Ledger(tmp_path / "other")
+    assert "another ledger" in other.bundle_problems(recorded(charge(ledger)))[0]
+
+
+def test_breaks_names_a_gap(written):
+    ledger, _ = written
+    entries = ledger.entries()
+    found = list(breaks(ledger.id, [entries[0], *entries[2:]]))
+    assert "entry 2 is missing" in found[0]
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+def test_only_the_owner_can_read_it(ledger):
+    charge(ledger)
+    for path in ledger.path.parent.glob("ledger.sqlite*"):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+
+
+def test_an_open_file_is_closed_to_others(tmp_path):
+    path = tmp_path / "loose"
+    path.touch(mode=0o644)
+    path.chmod(0o644)
+    Ledger(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_it_writes_ahead_and_synchronises(ledger):
+    with ledger._connect() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_a_damaged_file_is_explained(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"not a database, but long enough to be looked at" * 99)
+    with pytest.raises(LedgerError, match="newest backup"):
+        Ledger(path)
+
+
+def test_a_newer_ledger_is_left_alone(ledger):
+    charge(ledger)
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA user_version = 9")
+    connection.close()
+    with pytest.raises(LedgerError, match="newer GridVeil"):
+        Ledger(ledger.path)
+
+
+def test_another_database_is_left_alone(tmp_path):
+    path = tmp_path / "mine.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE photos (name)")
+    connection.close()
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger(path)
+
+
+def test_a_folder_is_no_ledger(tmp_path):
+    with pytest.raises(LedgerError, match="is a folder"):
+        Ledger(tmp_path)
+
+
+def test_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRIDVEIL_LEDGER", str(tmp_path / "from-environment"))
+    assert location.ledger_path(tmp_path / "given") == tmp_path / "given"
+    assert location.ledger_path() == tmp_path / "from-environment"
+    monkeypatch.delenv("GRIDVEIL_LEDGER")
+    assert location.ledger_path().name == "ledger.sqlite"
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs"])
+def test_a_network_file_system_is_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(location, "_linux_mounts", lambda: [(Path("/"), "ext4"), (tmp_path, kind)])
+    monkeypatch.setattr(location.sys, "platform", "linux")
+    with pytest.raises(LedgerError, match=f"network file system \\({kind}\\)"):
+        Ledger(tmp_path / "ledger.sqlite")
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_the_nearest_and_latest_mount_counts(tmp_path, monkeypatch):
+    mounts = [(Path("/"), "nfs"), (tmp_path, "nfs"), (tmp_path, "ext4"), (tmp_path / "x", "nfs")]
+    monkeypatch.setattr(location, "_linux_mounts", lambda: mounts)
+    monkeypatch.setattr(location.sys, "platform", "linux")
+    assert location.file_system(tmp_path / "not there" / "ledger") == "ext4"
+
+
+@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")
+def test_real_mounts_are_read():
+    assert location.file_system(Path("/proc/self")) == "proc"
+
+
+def test_repr(ledger):
+    make_account(ledger)
+    assert repr(ledger) == f"Ledger({str(ledger.path)!r}, 1 datasets)"
