@@ -1,0 +1,188 @@
+"""``gridveil ledger``: what was spent, how much may be, and whether the record is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gridveil.cli.console import JsonOption, LedgerOption, out, print_json, table
+from gridveil.errors import InputError, show_exact
+
+if TYPE_CHECKING:
+    from gridveil.privacy.chain import Entry
+    from gridveil.privacy.ledger import Ledger
+    from gridveil.privacy.standing import Standing
+
+app = typer.Typer(help="See, cap and check what has been spent.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    dataset: Annotated[
+        str | None, typer.Argument(help="Show the entries of this dataset.", show_default=False)
+    ] = None,
+    ledger: LedgerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what every dataset has spent, or the entries of one.
+
+    Example: [cyan]gridveil ledger show "north farm"[/]
+    """
+    found = _existing(ledger)
+    if dataset is None:
+        _show_all(found, as_json)
+    else:
+        _show_one(found, dataset, as_json)
+
+
+@app.command()
+def cap(
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.", show_default=False)],
+    epsilon: Annotated[
+        str | None,
+        typer.Argument(help="The most it may ever spend: 5, 0.5 or 1/3.", show_default=False),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the cap away.")] = False,
+    ledger: LedgerOption = None,
+) -> None:
+    """Set the most epsilon that a dataset may ever spend.
+
+    Example: [cyan]gridveil ledger cap "north farm" 5[/]
+    """
+    from gridveil.privacy.ledger import Ledger
+
+    if (epsilon is None) != remove:
+        raise InputError("Give either a cap or --remove.", remedy='For example: cap "farm" 5.')
+    book = Ledger(ledger)
+    book.set_cap(dataset, epsilon)
+    _show_all(book, as_json=False)
+
+
+@app.command()
+def verify(
+    ledger: LedgerOption = None,
+    bundle: Annotated[
+        list[Path] | None,
+        typer.Option("--bundle", help="A bundle that the ledger must know of. May be repeated."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the ledger's chain, and that it holds the charges of your bundles.
+
+    A chain alone can't show that its end was cut off: give it your bundles. Exit code 0 if all
+    is well, 1 if not.
+
+    Example: [cyan]gridveil ledger verify --bundle out/[/]
+    """
+    found = _existing(ledger)
+    problems = found.problems()
+    for folder in bundle or []:
+        problems += [f"{folder}: {text}" for text in found.bundle_problems(_recorded(folder))]
+    entries = len(found.entries())
+    if as_json:
+        print_json({"ok": not problems, "entries": entries, "problems": problems})
+    elif problems:
+        from rich.markup import escape
+
+        for problem in problems:
+            out().print(f"[bold red]FAIL[/] {escape(problem)}")
+    else:
+        checked = f" and holds the charges of {len(bundle)} bundles" if bundle else ""
+        out().print(f"[green]ok[/]   {entries} entries; the chain is whole{checked}.")
+    raise typer.Exit(1 if problems else 0)
+
+
+def _existing(path: Path | None) -> Ledger:
+    from gridveil.privacy.ledger import Ledger
+    from gridveil.privacy.location import ledger_path
+
+    if not ledger_path(path).exists():
+        raise InputError(
+            f"There is no ledger at {ledger_path(path)} yet.",
+            remedy="The first release or cap makes it; name another with --ledger.",
+        )
+    return Ledger(path)
+
+
+def _recorded(folder: Path) -> dict[str, Any]:
+    from gridveil.privacy.statement import STATEMENT_FILE, Statement
+
+    try:
+        statement = Statement.from_json((folder / STATEMENT_FILE).read_bytes())
+    except OSError:
+        raise InputError(f"There is no bundle at {folder}.") from None
+    recorded: dict[str, Any] = statement.body["ledger"] or {}
+    return recorded
+
+
+def _show_all(ledger: Ledger, as_json: bool) -> None:
+    standings = ledger.standings()
+    if as_json:
+        print_json({"ledger": str(ledger.path), "datasets": [_summary(one) for one in standings]})
+        return
+    shown = table(
+        "dataset", "spent", "cap", "remaining", "reference alpha", "charges", "without release"
+    )
+    for one in standings:
+        alphas = ", ".join(
+            f"{name} {show_exact(alpha)} {unit}" for name, (alpha, unit) in one.reference.items()
+        )
+        shown.add_row(
+            one.dataset,
+            show_exact(one.spent),
+            "none" if one.cap is None else show_exact(one.cap),
+            "unlimited" if one.remaining is None else show_exact(one.remaining),
+            alphas or "not fixed yet",
+            str(one.charges),
+            str(len(one.unreleased)),
+        )
+    out().print(f"Ledger {ledger.path}")
+    out().print(shown)
+
+
+def _show_one(ledger: Ledger, dataset: str, as_json: bool) -> None:
+    entries = ledger.entries(dataset)
+    standing = ledger.standing(dataset)
+    if not entries:
+        raise InputError(f"The ledger has no dataset {dataset!r}.")
+    if as_json:
+        rows = [{"entry": e.number, "time": e.time, "kind": e.kind, **e.body} for e in entries]
+        print_json({**_summary(standing), "entries": rows})
+        return
+    shown = table("entry", "time", "what", "charged", "details", title=standing.dataset)
+    for entry in entries:
+        shown.add_row(str(entry.number), entry.time, *_line(entry, standing))
+    out().print(shown)
+    out().print(f"Spent {show_exact(standing.spent)} in all.")
+
+
+def _line(entry: Entry, standing: Standing) -> tuple[str, str, str]:
+    body = entry.body
+    if entry.kind == "charge":
+        alphas = ", ".join(f"{n} by {a['alpha']} {a['unit']}" for n, a in body["adjacency"].items())
+        open_charge = (
+            " (charged, no release recorded)" if entry.number in standing.unreleased else ""
+        )
+        return "charge", body["charged"], f"{body['purpose']}; {alphas}{open_charge}"
+    if entry.kind == "cap":
+        return "cap", "", "none" if body["cap"] is None else f"at most {body['cap']}"
+    return entry.kind, "", f"of charge {body['charge']}"
+
+
+def _summary(one: Standing) -> dict[str, Any]:
+    return {
+        "dataset": one.dataset,
+        "spent": str(one.spent),
+        "cap": None if one.cap is None else str(one.cap),
+        "remaining": None if one.remaining is None else str(one.remaining),
+        "reference_alpha": {
+            name: {"alpha": str(alpha), "unit": unit}
+            for name, (alpha, unit) in one.reference.items()
+        },
+        "published_in_clear": sorted(one.clear),
+        "charges": one.charges,
+        "charges_without_release": sorted(one.unreleased),
+        "aborts": one.aborts,
+    }

@@ -1,0 +1,225 @@
+"""The statement, ``release.json``: what was guaranteed, how, and under what assumptions.
+
+A statement is made from an account and public facts only. Its JSON Schema ships with the package
+(`schema`), so that a recipient can check one without trusting the code that wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cache
+from importlib import metadata, resources
+from typing import Any
+
+from gridveil.errors import InputError, show_exact
+from gridveil.privacy.account import Account
+
+SCHEMA_VERSION = 1
+STATEMENT_FILE = "release.json"
+
+_GROUPS = (2, 5, 10)
+_SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """How the noisy data was repaired. It sees noisy and public data only."""
+
+    solver: str
+    gap: float | None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The public facts of a release that its account does not know.
+
+    Parameters
+    ----------
+    kind, method
+        What was released, and by which method.
+    summary
+        One plain sentence: what the data is.
+    settings
+        Every public setting that shaped the release.
+    public_inputs
+        What the release read besides the private data, a line each.
+    published_in_clear
+        What is in the bundle as it is in the source.
+    restoration
+        How the noisy data was repaired, if it was.
+    limitations
+        What the guarantee does not cover here, a line each.
+    """
+
+    kind: str
+    method: str
+    summary: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    public_inputs: Sequence[str] = ()
+    published_in_clear: Sequence[str] = ()
+    restoration: Restoration | None = None
+    limitations: Sequence[str] = ()
+
+
+class Statement:
+    """The contents of ``release.json``, and what they mean in plain words."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self.body = dict(body)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The guarantee for one entry that moves by alpha."""
+        return Fraction(self.body["guarantee"]["epsilon"])
+
+    @property
+    def dp_valid(self) -> bool:
+        """Whether the guarantee holds at all."""
+        return bool(self.body["dp_valid"])
+
+    @property
+    def in_words(self) -> tuple[str, str]:
+        """The guarantee in two plain sentences."""
+        return _in_words(self.body)
+
+    def with_files(self, files: Sequence[Mapping[str, Any]]) -> Statement:
+        """The same statement with the digests of the released files."""
+        return Statement({**self.body, "files": [dict(one) for one in files]})
+
+    def to_json(self) -> str:
+        """The text of ``release.json``."""
+        return json.dumps(self.body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Statement:
+        """Read a statement, or raise `InputError` that names every place it is not one."""
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError):
+            raise InputError("release.json is not JSON.") from None
+        if problems := schema_problems(body):
+            raise InputError("release.json is not a statement: " + "; ".join(problems) + ".")
+        return cls(body)
+
+    def __repr__(self) -> str:
+        lines = [f"Statement: {self.body['summary']}", *(f"  {line}" for line in self.in_words)]
+        for one in self.body["mechanisms"]:
+            lines.append(
+                f"  epsilon {show_exact(Fraction(one['epsilon'])):>7}  {one['query']}, "
+                f"{one['noise']}, scale {one['scale']:.4g} {one['unit']}"
+            )
+        return "\n".join(lines)
+
+
+def make_statement(account: Account, facts: Facts) -> Statement:
+    """Write down what an account paid for. Every epsilon in it was charged."""
+    total = account.budget.total
+    charge = account.charge
+    return Statement(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "kind": facts.kind,
+            "method": facts.method,
+            "summary": facts.summary,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "dp_valid": account.dp_valid,
+            "guarantee": {
+                "epsilon": str(total),
+                "neighbours": [one.to_json(total) for one in account.adjacency],
+                "epsilon_of_k_entries": {str(k): str(k * total) for k in _GROUPS},
+                "adjacency": "Same public data, length, order and missing rows; one entry of one "
+                "private parameter differs by at most its alpha, both values inside its range.",
+            },
+            "mechanisms": [record.to_json() for record in account.records],
+            "composition": "sequential: the epsilons of the mechanisms add up",
+            "epsilon_unspent": str(account.budget.remaining),
+            "noise_source": account.noise.name,
+            "ledger": None
+            if charge is None
+            else {
+                "ledger": charge.ledger,
+                "dataset": charge.dataset,
+                "entry": charge.entry,
+                "hash": charge.hash,
+                "charged": str(charge.charged),
+                "spent_so_far": str(charge.spent),
+                "aborts_outside_epsilon": charge.earlier_aborts,
+            },
+            "public_inputs": list(facts.public_inputs),
+            "published_in_clear": list(facts.published_in_clear),
+            "settings": dict(facts.settings),
+            "restoration": None
+            if facts.restoration is None
+            else {
+                "solver": facts.restoration.solver,
+                "gap": facts.restoration.gap,
+                "settings": dict(facts.restoration.settings),
+                "sees_private_data": False,
+            },
+            "limitations": list(facts.limitations),
+            "software": _software(),
+            "files": [],
+        }
+    )
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of ``release.json``."""
+    text = resources.files("gridveil.privacy").joinpath("release.schema.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def schema_problems(body: Any) -> list[str]:
+    """Every place where a statement departs from the schema, in words."""
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(schema())
+    found = sorted(validator.iter_errors(body), key=lambda error: list(map(str, error.path)))
+    return [f"{'/'.join(map(str, e.absolute_path)) or 'top'}: {e.message[:200]}" for e in found]
+
+
+def _software() -> dict[str, str]:
+    found = {"python": platform.python_version(), "gridveil": metadata.version("gridveil")}
+    for name in _SOFTWARE:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
+    if not body["dp_valid"]:
+        return (
+            "This data carries NO privacy guarantee: its noise was seeded, or a bound was assumed.",
+            "Use it for studies on public data only.",
+        )
+    guarantee = body["guarantee"]
+    epsilon = Fraction(guarantee["epsilon"])
+    first = guarantee["neighbours"][0]
+    what = " or ".join(
+        f"one of {one['entries']:,} entries of {one['parameter']} by up to "
+        f"{show_exact(Fraction(one['alpha']))} {one['unit']}"
+        for one in guarantee["neighbours"]
+    )
+    whole = Fraction(first["epsilon_over_whole_range"])
+    return (
+        f"Changing {what} changes the probability of any released outcome by a factor of at most "
+        f"{_factor(epsilon)} (epsilon {show_exact(epsilon)}).",
+        f"For the whole value of an entry, anywhere in [{first['range'][0]:g}, "
+        f"{first['range'][1]:g}], epsilon is {show_exact(whole)}; for ten entries at once it is "
+        f"{show_exact(10 * epsilon)}.",
+    )
+
+
+def _factor(epsilon: Fraction) -> str:
+    return f"{math.exp(min(float(epsilon), 700.0)):.3g}"

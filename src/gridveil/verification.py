@@ -1,0 +1,175 @@
+"""The recipient's check of a bundle: is it whole, does it add up, does its guarantee hold?
+
+It needs nothing but the folder. What it can't see (whether the code that made the release told
+the truth) it does not claim.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from gridveil.bundle import OWNER_MARK, sha256_of
+from gridveil.errors import InputError, show_exact
+from gridveil.privacy.statement import SCHEMA_VERSION, STATEMENT_FILE, Statement, schema_problems
+
+_SIZE_LIMIT = 64 * 2**20  # bytes; no statement is near it
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked, whether it holds, and what was found in plain words."""
+
+    check: str
+    ok: bool
+    text: str
+
+
+def verify_bundle(folder: Path | str) -> list[Finding]:
+    """Check a bundle as its recipient would. All is well where every finding is ``ok``."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"There is no folder {root}.", remedy="Name the folder of a bundle.")
+    path = root / STATEMENT_FILE
+    if not path.is_file() or path.stat().st_size > _SIZE_LIMIT:
+        return [Finding("statement", False, f"There is no {STATEMENT_FILE}: this is no bundle.")]
+    body, problem = _read(path)
+    if problem is not None:
+        return [Finding("statement", False, problem)]
+    statement = Statement(body)
+    return [
+        Finding("statement", True, "The statement is complete and follows the schema."),
+        *_files(root, body),
+        _owner_material(root),
+        *_arithmetic(body),
+        _validity(statement),
+        _charge(body),
+    ]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str | None]:
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return {}, f"{STATEMENT_FILE} is not JSON."
+    version = body.get("schema_version") if isinstance(body, dict) else None
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        return {}, f"The statement's version {version} is newer than this GridVeil: update it."
+    if problems := schema_problems(body):
+        return {}, f"{STATEMENT_FILE} does not follow the schema: {'; '.join(problems[:5])}."
+    return body, None
+
+
+def _files(root: Path, body: dict[str, Any]) -> Iterator[Finding]:
+    listed = {one["name"]: one for one in body["files"]}
+    present = {path.name for path in root.iterdir()} - {STATEMENT_FILE}
+    wrong = [f"{name} is missing" for name in sorted(listed.keys() - present)]
+    wrong += [f"{name} is not in the statement" for name in sorted(present - listed.keys())]
+    for name in sorted(listed.keys() & present):
+        path = root / name
+        if path.is_symlink() or not path.is_file():
+            wrong.append(f"{name} is not a plain file")
+        elif path.stat().st_size != listed[name]["bytes"] or (
+            sha256_of(path) != listed[name]["sha256"]
+        ):
+            wrong.append(f"{name} was changed after the release")
+    if not listed:
+        wrong.append("the statement names no released file")
+    text = f"All {len(listed)} files are as they were released."
+    yield Finding("files", not wrong, "; ".join(wrong).capitalize() + "." if wrong else text)
+
+
+def _owner_material(root: Path) -> Finding:
+    mark = OWNER_MARK.encode()
+    found = [
+        str(path.relative_to(root))
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not path.is_symlink() and _contains(path, mark)
+    ]
+    if found:
+        text = f"Owner's material that compares with the real data is inside: {', '.join(found)}."
+        return Finding("owner", False, text)
+    return Finding("owner", True, "No owner's material is inside.")
+
+
+def _contains(path: Path, mark: bytes) -> bool:
+    tail = b""
+    with path.open("rb") as stream:
+        while chunk := stream.read(2**20):
+            if mark in tail + chunk:
+                return True
+            tail = chunk[-len(mark) :]
+    return False
+
+
+def _arithmetic(body: dict[str, Any]) -> Iterator[Finding]:
+    total = Fraction(body["guarantee"]["epsilon"])
+    parts = [Fraction(one["epsilon"]) for one in body["mechanisms"]]
+    unspent = Fraction(body["epsilon_unspent"])
+    sums = " + ".join(show_exact(part) for part in parts)
+    ok = sum(parts) + unspent == total
+    rest = f", {show_exact(unspent)} unspent" if unspent else ""
+    verb = "add up to" if ok else "do NOT add up to"
+    yield Finding(
+        "epsilon", ok, f"The mechanisms' epsilons {verb} the total: {sums}{rest} "
+        f"{'=' if ok else 'against'} {show_exact(total)}."
+    )  # fmt: skip
+    short = [one["query"] for one in body["mechanisms"] if not _enough_noise(one)]
+    text = f"The noise is too small for its epsilon: {', '.join(short)}."
+    yield Finding(
+        "noise", not short, text if short else "Every noise scale is what its epsilon calls for."
+    )
+    wrong = list(_wrong_groups(body, total))
+    text = f"Wrong arithmetic for larger changes: {', '.join(wrong)}."
+    yield Finding(
+        "groups", not wrong, text if wrong else "The figures for larger changes follow from it."
+    )
+
+
+def _enough_noise(one: dict[str, Any]) -> bool:
+    any_scores = "noisy max" in one["noise"] and "monotone" not in one["noise"]
+    reach = one["sensitivity"]["grid_steps"] * Fraction(one["grid"])
+    due = (2 if any_scores else 1) * reach / Fraction(one["epsilon"])
+    covered = reach >= Fraction(one["sensitivity"]["value"])
+    return covered and bool(one["scale"] >= float(due) * (1 - 1e-9))
+
+
+def _wrong_groups(body: dict[str, Any], total: Fraction) -> Iterator[str]:
+    for k, epsilon in body["guarantee"]["epsilon_of_k_entries"].items():
+        if Fraction(epsilon) != int(k) * total:
+            yield f"{k} entries"
+    for one in body["guarantee"]["neighbours"]:
+        low, high = (Fraction(end) for end in one["range"])
+        steps = math.ceil((high - low) / Fraction(one["alpha"]))
+        if Fraction(one["epsilon_over_whole_range"]) != steps * total:
+            yield f"the whole range of {one['parameter']}"
+
+
+def _validity(statement: Statement) -> Finding:
+    proved = all(one["sensitivity"]["proved"] for one in statement.body["mechanisms"])
+    charged = statement.body["ledger"] is not None
+    if statement.dp_valid and not (proved and charged):
+        text = "The statement claims a guarantee for assumed bounds or an uncharged release."
+        return Finding("guarantee", False, text)
+    return Finding("guarantee", statement.dp_valid, " ".join(statement.in_words))
+
+
+def _charge(body: dict[str, Any]) -> Finding:
+    ledger = body["ledger"]
+    if ledger is None:
+        return Finding("ledger", False, "The release was not charged to any ledger.")
+    total = Fraction(body["guarantee"]["epsilon"])
+    if not Fraction(ledger["spent_so_far"]) >= Fraction(ledger["charged"]) >= total:
+        return Finding("ledger", False, "The ledger was charged less than the guarantee.")
+    return Finding(
+        "ledger",
+        True,
+        f"Charged as entry {ledger['entry']} of its owner's ledger (chain head "
+        f"{ledger['hash'][:12]}); {show_exact(Fraction(ledger['spent_so_far']))} spent on "
+        f"{ledger['dataset']!r} so far.",
+    )

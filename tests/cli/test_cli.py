@@ -1,0 +1,156 @@
+"""The command line as a person or a script meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from gridveil import __version__
+from gridveil.cli import main
+from gridveil.cli.main import app
+from gridveil.privacy.ledger import Ledger
+
+CANARY = 31.41592653
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def demo(tmp_path):
+    result = run("demo", "-o", tmp_path / "demo")
+    assert result.exit_code == 0, result.output
+    return tmp_path / "demo"
+
+
+def test_alone_it_greets():
+    result = run()
+    assert result.exit_code == 0
+    assert "Three things to do" in result.stdout
+
+
+def test_version():
+    assert run("--version").stdout == f"gridveil {__version__}\n"
+
+
+def test_the_script_runs():
+    done = subprocess.run(
+        [sys.executable, "-c", "from gridveil.cli.main import run; run()", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"gridveil {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [[], ["ledger"], ["ledger", "show"], ["verify"], ["demo"]])
+def test_every_command_has_help(command):
+    assert run(*command, "--help").exit_code == 0
+
+
+def test_demo_names_its_report(demo):
+    assert (demo / "load" / "report.html").is_file()
+    again = run("demo", "-o", demo)
+    assert again.exit_code == 0
+    assert "report.html" in again.stdout
+    assert Ledger(demo / "ledger.sqlite").standing("demo: hourly load").spent == 2
+
+
+def test_quiet_demo_says_nothing(tmp_path):
+    assert run("demo", "-q", "-o", tmp_path / "demo").output == ""
+
+
+def test_verify_in_words_and_json(demo):
+    good = run("verify", demo / "load")
+    assert good.exit_code == 0
+    assert "This bundle is sound." in good.stdout
+    (demo / "load" / "extra").write_text("x")
+    bad = run("verify", demo / "load", "--json")
+    assert bad.exit_code == 1
+    assert json.loads(bad.stdout)["ok"] is False
+    assert "FAIL" in run("verify", demo / "load", "--quiet").stdout
+
+
+def test_verify_of_nothing_is_bad_input(tmp_path):
+    result = run("verify", tmp_path / "nowhere")
+    assert result.exit_code == 2
+    assert "error: There is no folder" in result.stderr
+
+
+def test_ledger_show_cap_and_verify(demo):
+    ledger = ("--ledger", demo / "ledger.sqlite")
+    assert "demo: hourly" in run("ledger", "show", *ledger).stdout
+    shown = json.loads(run("ledger", "show", "demo: hourly load", "--json", *ledger).stdout)
+    assert shown["spent"] == "1"
+    assert [entry["kind"] for entry in shown["entries"]] == ["charge", "release"]
+    assert run("ledger", "cap", "demo: hourly load", "1.5", *ledger).exit_code == 0
+    listed = json.loads(run("ledger", "show", "--json", *ledger).stdout)
+    assert listed["datasets"][0]["remaining"] == "1/2"
+    whole = run("ledger", "verify", "--bundle", demo / "load", *ledger)
+    assert whole.exit_code == 0
+    assert "chain is whole and holds the charges of 1 bundles" in whole.stdout
+
+
+def test_a_reached_cap_refuses_with_exit_code_3(demo):
+    run("ledger", "cap", "demo: hourly load", "1.5", "--ledger", demo / "ledger.sqlite")
+    refused = run("demo", "-o", demo)
+    assert refused.exit_code == 3
+    assert "requested 1, remaining 0.5, short by 0.5" in refused.stderr
+    run("ledger", "cap", "demo: hourly load", "--remove", "--ledger", demo / "ledger.sqlite")
+    assert run("demo", "-o", demo).exit_code == 0
+
+
+def test_ledger_verify_finds_a_cut_tail(demo):
+    path = demo / "ledger.sqlite"
+    path.unlink()
+    Ledger(path)
+    result = run("ledger", "verify", "--bundle", demo / "load", "--ledger", path)
+    assert result.exit_code == 1
+    assert "FAIL" in result.stdout
+
+
+def test_a_ledger_that_is_not_there(tmp_path):
+    result = run("ledger", "show", "--ledger", tmp_path / "none")
+    assert result.exit_code == 2
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("arguments", [["cap", "x"], ["cap", "x", "1", "--remove"], ["show", "x"]])
+def test_bad_ledger_commands(tmp_path, arguments):
+    ledger = tmp_path / "ledger"
+    Ledger(ledger)
+    assert run("ledger", *arguments, "--ledger", ledger).exit_code == 2
+    assert Ledger(ledger).entries() == []
+
+
+def _fail_with(monkeypatch, error):
+    def fail(*_, **__):
+        private = CANARY
+        raise error(f"could not use {private}")
+
+    monkeypatch.setattr("gridveil.cli.demo.demo_release", fail)
+
+
+def test_a_bug_shows_no_message_and_no_locals(monkeypatch, tmp_path):
+    _fail_with(monkeypatch, ValueError)
+    result = run("demo", "-o", tmp_path / "demo")
+    assert result.exit_code == 1
+    assert "internal error: ValueError" in result.stderr
+    assert "demo.py" in result.stderr
+    assert "31.4" not in result.output
+
+
+def test_an_interrupt_says_what_is_left(monkeypatch, tmp_path):
+    _fail_with(monkeypatch, KeyboardInterrupt)
+    result = run("demo", "-o", tmp_path / "demo")
+    assert result.exit_code == 130
+    assert "a charge that was made stays spent" in result.stderr
+    assert "31.4" not in result.output
+
+
+def test_tracebacks_never_show_locals():
+    assert main.app.pretty_exceptions_show_locals is False
+    assert main.app.pretty_exceptions_enable is False

@@ -1,0 +1,80 @@
+"""Statements: they follow their schema and say what was paid for."""
+
+import json
+
+import jsonschema
+import pytest
+from conftest import FACTS, make_account, spend_some
+
+from gridveil.errors import InputError
+from gridveil.privacy.statement import (
+    Statement,
+    make_statement,
+    schema,
+    schema_problems,
+)
+
+
+@pytest.fixture
+def statement(ledger):
+    account = make_account(ledger, epsilon=1)
+    spend_some(account)
+    return make_statement(account, FACTS)
+
+
+def test_the_schema_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_it_follows_the_schema_and_reads_back(statement):
+    assert schema_problems(statement.body) == []
+    again = Statement.from_json(statement.to_json())
+    assert again.body == statement.body
+    assert again.epsilon == 1
+    assert again.dp_valid
+
+
+def test_it_says_what_was_guaranteed(statement):
+    guarantee = statement.body["guarantee"]
+    assert guarantee["epsilon"] == "1"
+    assert guarantee["neighbours"][0]["alpha"] == "1/10"
+    assert guarantee["neighbours"][0]["epsilon_over_whole_range"] == "10000"
+    assert guarantee["epsilon_of_k_entries"] == {"2": "2", "5": "5", "10": "10"}
+    mechanism = statement.body["mechanisms"][0]
+    assert mechanism["epsilon"] == "1"
+    assert mechanism["epsilon_of_privacy_map"] <= 1
+    assert mechanism["scale"] == pytest.approx(0.1, rel=2e-3)
+    assert mechanism["sensitivity"]["proved"]
+    assert statement.body["restoration"]["sees_private_data"] is False
+    assert statement.body["ledger"]["spent_so_far"] == "1"
+
+
+def test_it_speaks_plainly(statement):
+    first, second = statement.in_words
+    assert first == (
+        "Changing one of 10 entries of power by up to 0.1 MW changes the probability of any "
+        "released outcome by a factor of at most 2.72 (epsilon 1)."
+    )
+    assert "anywhere in [0, 1000], epsilon is 10000; for ten entries at once it is 10" in second
+    assert "epsilon       1  power, discrete Laplace, scale 0.1 MW" in repr(statement)
+
+
+def test_unspent_epsilon_is_said(ledger):
+    account = make_account(ledger, epsilon=2)
+    spend_some(account)
+    assert make_statement(account, FACTS).body["epsilon_unspent"] == "1"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema_version": 1}'])
+def test_what_is_no_statement_is_refused(text):
+    with pytest.raises(InputError, match=r"release\.json is not"):
+        Statement.from_json(text)
+
+
+def test_it_names_every_departure(statement):
+    body = json.loads(statement.to_json())
+    del body["kind"]
+    body["dp_valid"] = "yes"
+    problems = schema_problems(body)
+    assert any("kind" in problem for problem in problems)
+    assert any("dp_valid" in problem for problem in problems)

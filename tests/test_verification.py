@@ -1,0 +1,160 @@
+"""The recipient's check finds what is wrong, and says it in plain words."""
+
+import json
+import shutil
+
+import pytest
+from conftest import FACTS, adjacency, spend_some
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridveil.bundle import OWNER_MARK
+from gridveil.cli.demo import demo_release
+from gridveil.errors import InputError, NotPrivateWarning
+from gridveil.privacy.account import study_account
+from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.statement import STATEMENT_FILE, make_statement
+from gridveil.release import Release
+from gridveil.verification import verify_bundle
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    return demo_release(Ledger(folder / "ledger.sqlite")).write(folder / "out")
+
+
+@pytest.fixture
+def folder(sound, tmp_path):
+    return shutil.copytree(sound, tmp_path / "out")
+
+
+def failed(folder) -> dict[str, str]:
+    return {one.check: one.text for one in verify_bundle(folder) if not one.ok}
+
+
+def edit(folder, change) -> None:
+    path = folder / STATEMENT_FILE
+    body = json.loads(path.read_text())
+    change(body)
+    path.write_text(json.dumps(body))
+
+
+def test_a_sound_bundle_passes(folder):
+    assert failed(folder) == {}
+
+
+def test_a_changed_file_is_found(folder):
+    with (folder / "load.csv").open("a") as stream:
+        stream.write("24,1\n")
+    assert failed(folder) == {"files": "Load.csv was changed after the release."}
+
+
+def test_a_missing_file_is_found(folder):
+    (folder / "report.html").unlink()
+    assert "report.html is missing" in failed(folder)["files"].lower()
+
+
+def test_a_file_too_many_is_found(folder):
+    (folder / "notes.txt").write_text("real data")
+    assert "not in the statement" in failed(folder)["files"]
+
+
+def test_a_link_is_no_file(folder, tmp_path):
+    (folder / "load.csv").rename(tmp_path / "load.csv")
+    (folder / "load.csv").symlink_to(tmp_path / "load.csv")
+    assert "not a plain file" in failed(folder)["files"]
+
+
+def test_owners_material_is_found_even_deep_inside(folder):
+    (folder / "sub").mkdir()
+    text = "x" * (2**20 - 10) + OWNER_MARK  # across the border of two chunks
+    (folder / "sub" / "evaluation.html").write_text(text)
+    assert "sub/evaluation.html" in failed(folder)["owner"]
+
+
+@pytest.mark.parametrize(
+    ("check", "change"),
+    [
+        ("epsilon", lambda b: b["mechanisms"][0].update(epsilon="1/2")),
+        ("epsilon", lambda b: b.update(epsilon_unspent="1/4")),
+        ("noise", lambda b: b["mechanisms"][0].update(scale=1.9)),
+        ("noise", lambda b: b["mechanisms"][0]["sensitivity"].update(grid_steps=10)),
+        ("groups", lambda b: b["guarantee"]["epsilon_of_k_entries"].update({"2": "1"})),
+        ("groups", lambda b: b["guarantee"]["neighbours"][0].update(epsilon_over_whole_range="9")),
+        ("guarantee", lambda b: b["mechanisms"][0]["sensitivity"].update(proved=False)),
+        ("guarantee", lambda b: b.update(dp_valid=False)),
+        ("ledger", lambda b: b["ledger"].update(charged="1/2")),
+        ("ledger", lambda b: b.update(ledger=None)),
+        ("files", lambda b: b.update(files=[])),
+        ("statement", lambda b: b.pop("mechanisms")),
+        ("statement", lambda b: b.update(schema_version=2)),
+        ("statement", lambda b: b["restoration"] or b.update(extra=1)),
+        ("statement", lambda b: b["ledger"].update(hash="not a hash")),
+        ("statement", lambda b: b["files"][0].update(name="../escape")),
+        ("statement", lambda b: b["guarantee"].update(epsilon="0")),
+    ],
+)
+def test_what_does_not_add_up_is_found(folder, check, change):
+    edit(folder, change)
+    assert check in failed(folder)
+
+
+def test_a_newer_statement_asks_for_an_update(folder):
+    edit(folder, lambda body: body.update(schema_version=99))
+    assert "newer" in failed(folder)["statement"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 10_000, '"x"'])
+def test_what_is_no_statement_is_said_to_be_none(folder, text):
+    (folder / STATEMENT_FILE).write_text(text)
+    assert list(failed(folder)) == ["statement"]
+
+
+def test_a_folder_without_a_statement_is_no_bundle(tmp_path):
+    assert "no bundle" in failed(tmp_path)["statement"]
+
+
+def test_no_folder_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="no folder"):
+        verify_bundle(tmp_path / "nowhere")
+
+
+def test_a_study_fails(tmp_path):
+    with pytest.warns(NotPrivateWarning):
+        account = study_account(1, adjacency=[adjacency()], seed=1)
+    spend_some(account)
+    files = {"a.csv": lambda path: path.write_bytes(b"a")}
+    placed = Release(None, make_statement(account, FACTS), account, files).write(tmp_path / "out")
+    found = failed(placed)
+    assert found.keys() == {"guarantee", "ledger"}
+    assert "NO privacy guarantee" in found["guarantee"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+)
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_no_mutation_of_a_statement_breaks_the_check(sound, data, tmp_path_factory):
+    body = json.loads((sound / STATEMENT_FILE).read_text())
+    place, keys = body, []
+    while isinstance(place, dict | list) and place:
+        keys.append(
+            data.draw(
+                st.sampled_from(list(place) if isinstance(place, dict) else range(len(place)))
+            )
+        )
+        if data.draw(st.booleans()) or not isinstance(place[keys[-1]], dict | list):
+            place[keys[-1]] = data.draw(json_values)
+            break
+        place = place[keys[-1]]
+    folder = tmp_path_factory.mktemp("mutated")
+    for path in sound.iterdir():
+        shutil.copy(path, folder)
+    (folder / STATEMENT_FILE).write_text(json.dumps(body))
+    findings = verify_bundle(folder)
+    assert findings  # it answered, whatever was written there
