@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-full lint bench clean
+.PHONY: demo test test-full lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/gridveil demo --output demo-release
@@ -23,11 +23,15 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/noise.py
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "The documentation: site/index.html"
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'GridVeil needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,docs]"
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist demo-release
+	rm -rf $(VENV) build dist site demo-release
