@@ -13,7 +13,8 @@ from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.sealed import Limits, seal
 from gridveil.privacy.sensitivity import Sensitivity
-from gridveil.privacy.statement import Facts, Restoration
+from gridveil.privacy.statement import Facts, Restoration, make_statement
+from gridveil.release import Release
 
 FULL = os.environ.get("GRIDVEIL_FULL") == "1"
 
@@ -65,6 +66,14 @@ def adjacency(parameter: str = "power", alpha: object = "0.1", unit: str = "MW")
     return Adjacency.of(
         parameter, alpha=Fraction(alpha), unit=unit, limits=Limits(0.0, 1000.0), entries=10
     )
+
+
+def make_release(ledger: Ledger) -> Release:
+    """A small release of made-up numbers, without wind or grid."""
+    account = make_account(ledger, epsilon=1, dataset="numbers")
+    spend_some(account)
+    files = {"numbers.csv": lambda path: path.write_bytes(b"number\n1\n2\n")}
+    return Release(make_statement(account, FACTS), account, files)
 
 
 def spend_some(account: Account, epsilon: object = 1) -> None:

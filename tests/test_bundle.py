@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import make_release
 
 from gridveil import bundle
 from gridveil.bundle import check_target, write_bundle
-from gridveil.cli.demo import demo_release
 from gridveil.errors import InputError
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
@@ -22,7 +22,7 @@ FORK = multiprocessing.get_context("fork")
 
 @pytest.fixture
 def release(ledger):
-    return demo_release(ledger)
+    return make_release(ledger)
 
 
 def siblings(folder: Path) -> list[str]:
@@ -32,7 +32,7 @@ def siblings(folder: Path) -> list[str]:
 def test_a_bundle_has_data_statement_and_report(release, tmp_path):
     placed = release.write(tmp_path / "new" / "out")
     assert sorted(path.name for path in placed.iterdir()) == [
-        "load.csv",
+        "numbers.csv",
         "release.json",
         "report.html",
     ]
@@ -41,9 +41,9 @@ def test_a_bundle_has_data_statement_and_report(release, tmp_path):
 
 
 def test_the_ledger_notes_the_release(release, ledger, tmp_path):
-    assert len(ledger.standing("demo: hourly load").unreleased) == 1
+    assert len(ledger.standing("numbers").unreleased) == 1
     release.write(tmp_path / "out")
-    assert ledger.standing("demo: hourly load").unreleased == set()
+    assert ledger.standing("numbers").unreleased == set()
 
 
 def test_an_existing_bundle_is_kept_without_force(release, tmp_path):
@@ -57,7 +57,7 @@ def test_an_existing_bundle_is_kept_without_force(release, tmp_path):
 def test_force_replaces_a_bundle_whole(release, ledger, tmp_path):
     placed = release.write(tmp_path / "out")
     (placed / "stray.txt").write_text("left over")
-    again = demo_release(ledger).write(tmp_path / "out", force=True)
+    again = make_release(ledger).write(tmp_path / "out", force=True)
     assert again == placed
     assert not (placed / "stray.txt").exists()
     assert siblings(tmp_path) == []
@@ -156,12 +156,12 @@ def test_what_a_dead_process_left_is_swept_away_and_a_living_one_kept(release, t
 
 
 def _release_once(folder: Path) -> None:
-    demo_release(Ledger(folder / "ledger.sqlite")).write(folder / "out", force=True)
+    make_release(Ledger(folder / "ledger.sqlite")).write(folder / "out", force=True)
     os._exit(0)
 
 
 def test_two_hundred_kills_leave_no_half_bundle_and_no_bundle_without_its_charge(tmp_path):
-    demo_release(Ledger(tmp_path / "warm.sqlite")).write(tmp_path / "warm")  # imports, once
+    make_release(Ledger(tmp_path / "warm.sqlite")).write(tmp_path / "warm")  # imports, once
     begun = time.monotonic()
     _run_and_kill(tmp_path, after=60.0)
     whole = time.monotonic() - begun

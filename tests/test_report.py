@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from conftest import FACTS, make_account, spend_some
+from conftest import FACTS, make_account, make_release, spend_some
 
-from gridveil.cli.demo import demo_release
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.report.page import Section, report_page
 
@@ -40,6 +39,6 @@ def test_it_says_the_guarantee_and_the_total(ledger):
     assert "has spent" in page or "have spent epsilon <strong>1</strong>" in page
 
 
-def test_the_demo_report_is_written(ledger, tmp_path):
-    placed = demo_release(ledger).write(tmp_path / "out")
-    assert "every hour&#39;s load" in (placed / "report.html").read_text()
+def test_a_bundle_has_its_report(ledger, tmp_path):
+    placed = make_release(ledger).write(tmp_path / "out")
+    assert "Ten made-up numbers" in (placed / "report.html").read_text()

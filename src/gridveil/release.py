@@ -1,46 +1,45 @@
-"""A release: the released data, its statement, and the way onto the disk."""
+"""What every release has: a statement, an account that paid for it, and the way onto the disk."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from gridveil.bundle import Writer, write_bundle
 from gridveil.privacy.account import Account
 from gridveil.privacy.statement import Statement
 from gridveil.report.page import Section, report_page
 
-D = TypeVar("D")
-
 REPORT_FILE = "report.html"
 
 
-@dataclass(frozen=True, repr=False)
-class Release(Generic[D]):
+class Release:
     """One private dataset after its mechanisms and restoration.
 
     Parameters
     ----------
-    data
-        The released data, free to use.
     statement
         What was guaranteed.
     account
         What paid for it.
     files
         The data files of the bundle: name, and how each is written.
-    sections
-        What the report shows besides the guarantee.
     """
 
-    data: D
-    statement: Statement
-    account: Account
-    files: Mapping[str, Writer]
-    sections: tuple[Section, ...] = ()
+    def __init__(
+        self,
+        statement: Statement,
+        account: Account,
+        files: Mapping[str, Writer],
+    ) -> None:
+        self.statement = statement
+        self.account = account
+        self.files = dict(files)
+
+    def sections(self) -> tuple[Section, ...]:
+        """What the report shows besides the guarantee."""
+        return ()
 
     def write(self, folder: Path | str, *, force: bool = False) -> Path:
         """Write the bundle in one step and give back its folder.
@@ -50,7 +49,7 @@ class Release(Generic[D]):
         InputError
             Where ``folder`` is taken or can't be written; the release is still in memory.
         """
-        page = report_page(self.statement, tuple(self.files), self.sections)
+        page = report_page(self.statement, tuple(self.files), self.sections())
         files = {**self.files, REPORT_FILE: lambda path: _write_text(path, page)}
         placed, complete = write_bundle(folder, files, self.statement, force=force)
         if self.account.ledger is not None and self.account.charge is not None:

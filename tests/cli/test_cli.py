@@ -52,11 +52,11 @@ def test_every_command_has_help(command):
 
 
 def test_demo_names_its_report(demo):
-    assert (demo / "load" / "report.html").is_file()
+    assert (demo / "wind" / "report.html").is_file()
     again = run("demo", "-o", demo)
     assert again.exit_code == 0
     assert "report.html" in again.stdout
-    assert Ledger(demo / "ledger.sqlite").standing("demo: hourly load").spent == 2
+    assert Ledger(demo / "ledger.sqlite").standing("demo turbine").spent == 2
 
 
 def test_quiet_demo_says_nothing(tmp_path):
@@ -64,14 +64,14 @@ def test_quiet_demo_says_nothing(tmp_path):
 
 
 def test_verify_in_words_and_json(demo):
-    good = run("verify", demo / "load")
+    good = run("verify", demo / "wind")
     assert good.exit_code == 0
     assert "This bundle is sound." in good.stdout
-    (demo / "load" / "extra").write_text("x")
-    bad = run("verify", demo / "load", "--json")
+    (demo / "wind" / "extra").write_text("x")
+    bad = run("verify", demo / "wind", "--json")
     assert bad.exit_code == 1
     assert json.loads(bad.stdout)["ok"] is False
-    assert "FAIL" in run("verify", demo / "load", "--quiet").stdout
+    assert "FAIL" in run("verify", demo / "wind", "--quiet").stdout
 
 
 def test_verify_of_nothing_is_bad_input(tmp_path):
@@ -82,24 +82,24 @@ def test_verify_of_nothing_is_bad_input(tmp_path):
 
 def test_ledger_show_cap_and_verify(demo):
     ledger = ("--ledger", demo / "ledger.sqlite")
-    assert "demo: hourly" in run("ledger", "show", *ledger).stdout
-    shown = json.loads(run("ledger", "show", "demo: hourly load", "--json", *ledger).stdout)
+    assert "demo turbine" in run("ledger", "show", *ledger).stdout
+    shown = json.loads(run("ledger", "show", "demo turbine", "--json", *ledger).stdout)
     assert shown["spent"] == "1"
     assert [entry["kind"] for entry in shown["entries"]] == ["charge", "release"]
-    assert run("ledger", "cap", "demo: hourly load", "1.5", *ledger).exit_code == 0
+    assert run("ledger", "cap", "demo turbine", "1.5", *ledger).exit_code == 0
     listed = json.loads(run("ledger", "show", "--json", *ledger).stdout)
     assert listed["datasets"][0]["remaining"] == "1/2"
-    whole = run("ledger", "verify", "--bundle", demo / "load", *ledger)
+    whole = run("ledger", "verify", "--bundle", demo / "wind", *ledger)
     assert whole.exit_code == 0
     assert "chain is whole and holds the charges of 1 bundles" in whole.stdout
 
 
 def test_a_reached_cap_refuses_with_exit_code_3(demo):
-    run("ledger", "cap", "demo: hourly load", "1.5", "--ledger", demo / "ledger.sqlite")
+    run("ledger", "cap", "demo turbine", "1.5", "--ledger", demo / "ledger.sqlite")
     refused = run("demo", "-o", demo)
     assert refused.exit_code == 3
     assert "requested 1, remaining 0.5, short by 0.5" in refused.stderr
-    run("ledger", "cap", "demo: hourly load", "--remove", "--ledger", demo / "ledger.sqlite")
+    run("ledger", "cap", "demo turbine", "--remove", "--ledger", demo / "ledger.sqlite")
     assert run("demo", "-o", demo).exit_code == 0
 
 
@@ -107,7 +107,7 @@ def test_ledger_verify_finds_a_cut_tail(demo):
     path = demo / "ledger.sqlite"
     path.unlink()
     Ledger(path)
-    result = run("ledger", "verify", "--bundle", demo / "load", "--ledger", path)
+    result = run("ledger", "verify", "--bundle", demo / "wind", "--ledger", path)
     assert result.exit_code == 1
     assert "FAIL" in result.stdout
 
@@ -131,7 +131,7 @@ def _fail_with(monkeypatch, error):
         private = CANARY
         raise error(f"could not use {private}")
 
-    monkeypatch.setattr("gridveil.cli.demo.demo_release", fail)
+    monkeypatch.setattr("gridveil.cli.demo._release_wind", fail)
 
 
 def test_a_bug_shows_no_message_and_no_locals(monkeypatch, tmp_path):

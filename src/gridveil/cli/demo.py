@@ -1,70 +1,74 @@
-"""``gridveil demo``: a release of built-in data, from sealed values to a checked bundle."""
+"""``gridveil demo``: from built-in data to a checked bundle, as an owner would do it.
+
+The data is made up and public, so the demo may show what an owner alone may see otherwise: how
+close the release comes to it.
+"""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from gridveil.bundle import check_target
 from gridveil.cli.console import out
+from gridveil.cli.progress import steps
 from gridveil.cli.verify import run_verify
-from gridveil.privacy.account import open_account
-from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger import Ledger
-from gridveil.privacy.mechanisms import laplace
-from gridveil.privacy.sealed import Limits, seal
-from gridveil.privacy.sensitivity import Sensitivity
-from gridveil.privacy.statement import Facts, make_statement
-from gridveil.release import REPORT_FILE, Release
+from gridveil.release import REPORT_FILE
 
-_LIMITS = Limits(0.0, 100.0)
-_ALPHA = Fraction(2)
-
-
-def demo_release(ledger: Ledger) -> Release[NDArray[np.float64]]:
-    """Release a made-up day of hourly load in MW with Laplace noise and clipping."""
-    hours = np.arange(24)
-    load = 55 + 20 * np.sin((hours - 9) * np.pi / 12) + 5 * np.sin(hours * np.pi / 4)
-    sealed = seal(load, name="hourly load", unit="MW", limits=_LIMITS)
-    adjacency = Adjacency.of("load", alpha=_ALPHA, unit="MW", limits=_LIMITS, entries=len(sealed))
-    account = open_account(
-        ledger,
-        dataset="demo: hourly load",
-        epsilon=1,
-        adjacency=[adjacency],
-        clear=["hour"],
-        purpose="hourly load by Laplace noise",
-    )
-    noisy = laplace(
-        account,
-        sealed,
-        name="every hour's load",
-        sensitivity=Sensitivity(_ALPHA, "one entry moves by at most alpha"),
-        epsilon=1,
-    )
-    released = np.round(_LIMITS.clip(noisy.value), 2)
-    facts = Facts(
-        kind="load",
-        method="laplace",
-        summary="A made-up day of hourly load in MW",
-        settings={"alpha": "2 MW", "epsilon": "1"},
-        public_inputs=["the hours of a day"],
-        published_in_clear=["hour"],
-        limitations=["Neighbouring hours resemble each other, which epsilon does not bound."],
-    )
-    rows = [f"{hour},{value:.2f}" for hour, value in zip(hours, released, strict=True)]
-    text = "\n".join(["hour,load_mw", *rows]) + "\n"
-    files = {"load.csv": lambda path: path.write_bytes(text.encode())}
-    return Release(released, make_statement(account, facts), account, files)
+_ALPHA = "15%"
+_EPSILON = 1
+_ROWS = 1000
 
 
 def run_demo(output: Path, *, quiet: bool) -> None:
-    """Make the demo's release, check it, and name its report."""
-    bundle = check_target(output / "load", force=True)
-    placed = demo_release(Ledger(output / "ledger.sqlite")).write(bundle, force=True)
+    """Make the demo's releases, check them, and name their reports."""
+    console = out()
+    bundle = check_target(output / "wind", force=True)
+    if not quiet:
+        console.print(
+            f"[bold]Wind power records[/]: {_ROWS:,} made-up records of a GE 2.75-103 turbine, one "
+            f"record private to {_ALPHA} of capacity, epsilon {_EPSILON}"
+        )
+    with steps("wind release", quiet=quiet) as progress:
+        source = _write_source(output)
+        placed = _release_wind(source, bundle, output / "ledger.sqlite", progress)
     run_verify(placed, as_json=False, quiet=quiet)
     if not quiet:
-        out().print(f"\nThe report: {placed / REPORT_FILE}")
+        real, released = _losses(placed, source)
+        console.print(
+            f"\nLoss of the regression: {released:.3f} on the released records, {real:.3f} on the "
+            "real ones (only their owner can know)."
+        )
+        console.print(f"[bold]The report:[/] {placed / REPORT_FILE}")
+
+
+def _write_source(output: Path) -> Path:
+    from pyarrow import csv
+
+    from gridveil.wind.demo import demo_records
+
+    source = output / "turbine.csv"
+    csv.write_csv(demo_records(_ROWS), source)
+    return source
+
+
+def _release_wind(
+    source: Path, bundle: Path, ledger: Path, progress: Callable[[str], None]
+) -> Path:
+    from gridveil.wind import read_records, release
+    from gridveil.wind.demo import CAPACITY
+
+    progress("reading")
+    records = read_records(
+        source, speed="wind_speed", power="power", capacity=CAPACITY, name="demo turbine"
+    )
+    made = release(records, epsilon=_EPSILON, alpha=_ALPHA, ledger=ledger, progress=progress)
+    progress("writing")
+    return made.write(bundle, force=True)
+
+
+def _losses(bundle: Path, source: Path) -> tuple[float, float]:
+    from gridveil.wind.evaluation import evaluate
+
+    (turbine,) = evaluate(bundle, source).turbines
+    return turbine.real_loss, turbine.released_loss

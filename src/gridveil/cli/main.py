@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from gridveil import __version__
-from gridveil.cli import ledger
+from gridveil.cli import ledger, wind
 from gridveil.cli.console import JsonOption, QuietOption, show_error, show_unexpected
 from gridveil.errors import GridveilError
 
@@ -60,6 +60,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(wind.app, name="wind")
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -1,0 +1,238 @@
+"""``gridveil wind``: release wind power records, and evaluate a release for its owner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gridveil.cli.console import (
+    ForceOption,
+    JsonOption,
+    LedgerOption,
+    QuietOption,
+    out,
+    print_json,
+    table,
+)
+from gridveil.errors import InputError
+
+if TYPE_CHECKING:
+    from gridveil.wind.evaluation import Evaluation
+    from gridveil.wind.records import Records
+    from gridveil.wind.release import WindRelease
+
+app = typer.Typer(help="Release wind power records.", no_args_is_help=True)
+
+
+@app.command()
+def release(
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="CSV or Parquet files, or a folder of them.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The bundle's folder.", show_default=False)
+    ],
+    speed: Annotated[str, typer.Option(help="Column of wind speed (public).", show_default=False)],
+    power: Annotated[str, typer.Option(help="Column of power (private).", show_default=False)],
+    capacity: Annotated[
+        list[str],
+        typer.Option(
+            help="Public nameplate capacity in the unit of power; TURBINE=NUMBER, repeated, for "
+            "turbines of different size.",
+            show_default=False,
+        ),
+    ],
+    alpha: Annotated[
+        str,
+        typer.Option(
+            help="How far one record may move, as a share of capacity: 15% or 0.15.",
+            show_default=False,
+        ),
+    ],
+    epsilon: Annotated[str, typer.Option(help="The guarantee: 1, 0.5 or 1/3.")] = "1",
+    method: Annotated[str, typer.Option(help="tuned, wpo or laplace.")] = "tuned",
+    unit: Annotated[str, typer.Option(help="Unit of power and capacity.")] = "kW",
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="A further column to publish in clear. May be repeated."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="A public column that orders the rows, such as the time.")
+    ] = None,
+    turbine: Annotated[
+        str | None, typer.Option(help="A public column that names each row's turbine.")
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(help="Rows with missing values: refuse or drop.")
+    ] = "refuse",
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Features of the regression: rbf(5, 2.5, 12.5), polynomial(3, 0, 25), "
+            "bspline(8, 0, 25), columns(NAME), joined by +. Default: bumps every 2.5 m/s."
+        ),
+    ] = None,
+    ridge: Annotated[float, typer.Option(help="The regression's ridge parameter.")] = 1e-3,
+    split: Annotated[
+        str | None,
+        typer.Option(help="Shares of epsilon for records, loss and weights: 1/2,1/4,1/4."),
+    ] = None,
+    nominal: Annotated[
+        float, typer.Option(help="Tuned: a public guess of a record's distance from its curve.")
+    ] = 0.1,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read the files again on every pass.")
+    ] = False,
+    dataset: Annotated[
+        str | None, typer.Option(help="The ledger's name for the data. Default: the file's name.")
+    ] = None,
+    ledger: LedgerOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Release wind power records with a differential-privacy guarantee.
+
+    Example: [cyan]gridveil wind release scada.csv --speed wind_speed --power power_kw
+    --capacity 2750 --alpha 15% --epsilon 1 -o out[/]
+    """
+    from gridveil.bundle import check_target
+    from gridveil.cli.progress import steps
+    from gridveil.wind import read_records
+    from gridveil.wind import release as make
+
+    target = check_target(output, force=force)
+    with steps("releasing", quiet=quiet or as_json) as progress:
+        progress("reading")
+        records = read_records(
+            source[0] if len(source) == 1 else source,
+            speed=speed,
+            power=power,
+            capacity=_capacity(capacity),
+            unit=unit,
+            public=public or (),
+            key=key,
+            turbine=turbine,
+            missing=missing,  # type: ignore[arg-type]
+            name=dataset,
+            stream=stream or None,
+        )
+        made = make(
+            records,
+            epsilon=epsilon,
+            alpha=alpha,
+            method=method,  # type: ignore[arg-type]
+            features=None if features is None else _features(features),
+            ridge=ridge,
+            split=None if split is None else split.split(","),
+            nominal=nominal,
+            ledger=ledger,
+            progress=progress,
+        )
+        progress("writing")
+        placed = made.write(target, force=force)
+    _show_release(made, placed, records, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def evaluate(
+    bundle: Annotated[Path, typer.Argument(help="The bundle's folder.", show_default=False)],
+    against: Annotated[
+        list[str],
+        typer.Option("--against", help="The real records. May be repeated.", show_default=False),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Compare a release with the real records: for the owner's eyes only.
+
+    What it prints must not be published, and must not decide whether, when or which release is.
+
+    Example: [cyan]gridveil wind evaluate out --against scada.csv[/]
+    """
+    from gridveil.cli.progress import steps
+    from gridveil.wind.evaluation import evaluate as compare
+
+    with steps("evaluating", quiet=as_json):
+        found = compare(bundle, against[0] if len(against) == 1 else against)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _show_evaluation(found)
+
+
+def _capacity(given: list[str]) -> float | dict[str, float]:
+    if len(given) == 1 and "=" not in given[0]:
+        return _number(given[0])
+    pairs = [one.rpartition("=") for one in given]
+    return {name: _number(number) for name, _, number in pairs}
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            f"The capacity {text!r} is no number.",
+            remedy="Write --capacity 2750, or --capacity T1=2750 --capacity T2=3000.",
+        ) from None
+
+
+def _features(text: str) -> Any:
+    from gridveil.wind.feature_words import parse_features
+
+    try:
+        return parse_features(text)
+    except ValueError as problem:
+        raise InputError(f"The features can't be used: {problem}.") from None
+
+
+def _show_release(
+    made: WindRelease, placed: Path, records: Records, *, as_json: bool, quiet: bool
+) -> None:
+    from gridveil.release import REPORT_FILE
+
+    if as_json:
+        print_json({"bundle": str(placed), "statement": made.statement.body})
+    elif not quiet:
+        console = out()
+        console.print(f"Released {records.rows:,} records to {placed}")
+        for sentence in made.statement.in_words:
+            console.print(f"  {sentence}")
+        console.print(f"The report: {placed / REPORT_FILE}")
+
+
+def _show_evaluation(found: Evaluation) -> None:
+    from gridveil.bundle import OWNER_MARK
+
+    console = out()
+    console.print(f"[bold red]{OWNER_MARK}[/]")
+    shown = table(
+        "turbine", "records", "RMSE", "largest error", "loss real", "released", "error of weights",
+        "energy real", "released",
+    )  # fmt: skip
+    for one in found.turbines:
+        shown.add_row(
+            one.name,
+            f"{one.rows:,}",
+            f"{one.rmse:.4f}",
+            f"{one.largest_error:.3f}",
+            f"{one.real_loss:.4g}",
+            f"{one.released_loss:.4g}",
+            f"{one.weight_error:.4f}",
+            f"{one.real_energy:.5g}",
+            f"{one.released_energy:.5g}",
+        )
+    console.print(shown)
+    console.print(
+        f"{found.clipped:,} of {found.rows:,} real values lay outside [0, capacity] and were "
+        "clipped. Errors are in shares of capacity."
+    )
+    console.print(
+        "Do not let these figures decide what to publish: choosing the release that comes closest "
+        "to the real data tells more about it than epsilon allows."
+    )

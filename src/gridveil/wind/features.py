@@ -1,0 +1,352 @@
+"""Public feature maps: from public columns (wind speed and the like) to regression features.
+
+A feature map is fixed by its settings alone.  Nothing is learnt from data: centres, knots and
+ranges are given, so a release may publish them.  Maps add up: `RBF() + Columns("direction")` has
+the features of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.polynomial import legendre
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline as _Spline
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Features(Protocol):
+    """What every feature map offers."""
+
+    @property
+    def width(self) -> int:
+        """Number of features, `p`."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The public columns that it reads."""
+        ...
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
+        """Compute the features: `(rows, p)`."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, ready for JSON."""
+        ...
+
+
+class _Map:
+    """`a + b` puts the features of `b` after those of `a`."""
+
+    def __add__(self, other: Features) -> Sum:
+        return Sum(*_parts(self), *_parts(other))
+
+
+@dataclass(frozen=True)
+class RBF(_Map):
+    """Gaussian bumps `exp(-((x - mu_j) / spread)^2)` with evenly spaced centres.
+
+    Parameters
+    ----------
+    count
+        Number of centres.
+    low, high
+        First and last centre, in the unit of the column.
+    spread
+        Width of a bump, in the same unit; the paper's 2 if left out.
+    column
+        The public column they are computed from.
+
+    Examples
+    --------
+    >>> RBF(count=2, low=0, high=2)({"speed": np.array([0.0])})
+    array([[1.        , 0.36787944]])
+    """
+
+    count: int = 5
+    low: float = 2.5
+    high: float = 12.5
+    spread: float | None = None
+    column: str = "speed"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        _check_count("count", self.count, 1)
+        _check_range(self.low, self.high)
+        if self.spread is not None and not 0 < self.spread < np.inf:
+            raise ValueError(f"spread is {self.spread}; give a positive width or leave it out")
+
+    @property
+    def centres(self) -> Floats:
+        """The centres `mu_j`."""
+        return np.linspace(self.low, self.high, self.count)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.count
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        return tuple(f"rbf({self.column}, {mu:g})" for mu in self.centres)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The public column that it reads."""
+        return (self.column,)
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
+        """Compute the features."""
+        spread = 2.0 if self.spread is None else self.spread
+        away = (_column(columns, self.column)[:, None] - self.centres) / spread
+        away *= -away
+        return np.exp(away, out=away)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, ready for JSON."""
+        spread = 2.0 if self.spread is None else float(self.spread)
+        return {
+            "features": "rbf",
+            "column": self.column,
+            "centres": self.centres.tolist(),
+            "spread": spread,
+        }
+
+
+@dataclass(frozen=True)
+class Polynomial(_Map):
+    """Legendre polynomials of degree 0 to `degree` on `[low, high]`.
+
+    They span all polynomials of that degree and are far better conditioned than powers.  Values
+    outside the range are clamped to its ends, where polynomials would run away.
+    """
+
+    degree: int
+    low: float = 0.0
+    high: float = 25.0
+    column: str = "speed"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        _check_count("degree", self.degree, 0)
+        _check_range(self.low, self.high, strict=True)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.degree + 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        return tuple(f"legendre({self.column}, {k})" for k in range(self.width))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The public column that it reads."""
+        return (self.column,)
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
+        """Compute the features."""
+        x = np.clip(_column(columns, self.column), self.low, self.high)
+        x = 2 * (x - self.low) / (self.high - self.low) - 1
+        return np.asarray(legendre.legvander(x, self.degree), dtype=np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, ready for JSON."""
+        return {"features": "legendre", "column": self.column, "degree": self.degree} | _ends(self)
+
+
+@dataclass(frozen=True)
+class BSpline(_Map):
+    """`count` B-splines on evenly spaced knots over `[low, high]`; they sum to one everywhere.
+
+    Values outside the range are clamped to its ends.
+    """
+
+    count: int
+    degree: int = 3
+    low: float = 0.0
+    high: float = 25.0
+    column: str = "speed"
+    _spline: _Spline = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the settings and place the knots."""
+        _check_count("degree", self.degree, 0)
+        _check_range(self.low, self.high, strict=True)
+        _check_count("count", self.count, self.degree + 1)
+        inner = np.linspace(self.low, self.high, self.count - self.degree + 1)
+        knots = np.pad(inner, self.degree, mode="edge")
+        object.__setattr__(self, "_spline", _Spline(knots, np.eye(self.count), self.degree))
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.count
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        return tuple(f"bspline({self.column}, {k})" for k in range(self.count))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The public column that it reads."""
+        return (self.column,)
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
+        """Compute the features."""
+        x = np.clip(_column(columns, self.column), self.low, self.high)
+        return np.asarray(self._spline(x), dtype=np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, ready for JSON."""
+        settings = {"column": self.column, "count": self.count, "degree": self.degree}
+        return {"features": "bspline"} | settings | _ends(self)
+
+
+@dataclass(frozen=True, init=False)
+class Columns(_Map):
+    """The user's own public columns, each divided by a public scale.
+
+    Parameters
+    ----------
+    *columns
+        Names of public columns; each is one feature.
+    scale
+        One public divisor for all, or one for each column.
+
+    Examples
+    --------
+    >>> Columns("temperature", scale=40)({"temperature": np.array([20.0])})
+    array([[0.5]])
+    """
+
+    columns: tuple[str, ...]
+    scale: tuple[float, ...]
+
+    def __init__(self, *columns: str, scale: float | tuple[float, ...] = 1.0) -> None:
+        if not columns:
+            raise ValueError("no columns named: give at least one public column")
+        scales = (scale,) * len(columns) if isinstance(scale, int | float) else tuple(scale)
+        if len(scales) != len(columns):
+            raise ValueError(f"{len(scales)} scales for {len(columns)} columns: give one for each")
+        if not all(np.isfinite(s) and s > 0 for s in scales):
+            raise ValueError(f"scale is {scale}; give positive finite numbers")
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "scale", tuple(float(s) for s in scales))
+
+    def __repr__(self) -> str:
+        return f"Columns({', '.join(map(repr, self.columns))}, scale={self.scale})"
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        return self.columns
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The public columns that it reads."""
+        return self.columns
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
+        """Compute the features."""
+        values = [_column(columns, name) for name in self.columns]
+        return np.asarray(np.column_stack(values) / np.array(self.scale), dtype=np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, ready for JSON."""
+        return {"features": "columns", "columns": list(self.columns), "scale": list(self.scale)}
+
+
+@dataclass(frozen=True, init=False)
+class Sum(_Map):
+    """The features of several maps, one after another; made by `a + b`."""
+
+    parts: tuple[Features, ...]
+
+    def __init__(self, *parts: Features) -> None:
+        flat = tuple(part for given in parts for part in _parts(given))
+        if not flat:
+            raise ValueError("a sum needs at least one feature map")
+        object.__setattr__(self, "parts", flat)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return sum(part.width for part in self.parts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a feature."""
+        return tuple(name for part in self.parts for name in part.names)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The public columns that it reads, each once."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.inputs))
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
+        """Compute the features."""
+        return np.hstack([part(columns) for part in self.parts])
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, ready for JSON."""
+        return {"features": "sum", "parts": [part.describe() for part in self.parts]}
+
+
+def _parts(features: Any) -> tuple[Features, ...]:
+    if isinstance(features, Sum):
+        return features.parts
+    if not isinstance(features, Features):
+        raise TypeError(f"{features!r} is not a feature map: add RBF, Polynomial, BSpline, Columns")
+    return (features,)
+
+
+def _column(columns: Mapping[str, NDArray[Any]], name: str) -> Floats:
+    if name not in columns:
+        raise ValueError(f"no public column {name!r}; there are {sorted(columns)}")
+    values = np.asarray(columns[name], dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"column {name!r} has shape {values.shape}; give a vector")
+    if not np.isfinite(values).all():
+        raise ValueError(f"column {name!r} has missing or infinite values: drop those rows first")
+    return values
+
+
+def _ends(features: Polynomial | BSpline) -> dict[str, float]:
+    return {"low": float(features.low), "high": float(features.high)}
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
+
+
+def _check_range(low: float, high: float, strict: bool = False) -> None:
+    if not (
+        np.isfinite(low) and np.isfinite(high) and (low < high or (low == high and not strict))
+    ):
+        raise ValueError(f"the range [{low}, {high}] is empty or not finite: give low < high")

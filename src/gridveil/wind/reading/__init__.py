@@ -1,0 +1,1 @@
+"""Reading, cleaning and writing wind power records."""

@@ -1,0 +1,234 @@
+"""Released records as files and tables, built from the named columns alone.
+
+No metadata of the source is copied. Released power is rounded to a public grid, a millionth of
+the capacity, before it gets the type that it had in the source.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.wind.reading.blocks import Store
+from gridveil.wind.reading.cleaning import Layout
+from gridveil.wind.reading.columns import Vector, is_text, plain, plain_type, to_numbers
+from gridveil.wind.reading.gathering import Growing
+from gridveil.wind.reading.sources import BLOCK
+
+Released = Callable[[], Iterator[Vector]]
+"""Released power as shares of capacity, in the released order, in blocks of any size."""
+
+STEPS = 1_000_000
+"""Released power is a whole number of these parts of the capacity."""
+
+_SPECIAL = '["\r\n]'
+_QUOTE = pa.scalar('"', pa.large_string())
+
+
+def output_schema(layout: Layout, capacity: float) -> pa.Schema:
+    """Names and types of the released columns, in the order of the source, without metadata."""
+    return pa.schema(
+        [
+            pa.field(n, _power_type(t, capacity) if n == layout.power else _own_type(t))
+            for n, t in layout.types.items()
+        ]
+    )
+
+
+def released_batches(
+    store: Store, layout: Layout, schema: pa.Schema, released: Released
+) -> Iterator[pa.RecordBatch]:
+    """The released rows, block by block.
+
+    Rows that are alike in all that is published are in the order of their released power: the
+    order they had in the source would say something about the real one.
+    """
+    tied = store.tied()
+    values = released() if tied is None else _without_trace(released, tied)
+    supply = _Supply(values)
+    for block in store.released():
+        shares = np.clip(supply.take(len(block)), 0.0, 1.0)
+        power = np.rint(shares * STEPS) * block.capacity / STEPS
+        columns = block.columns | {layout.power: pa.array(power)}
+        yield pa.record_batch([_restore(columns[f.name], f.type) for f in schema], schema=schema)
+    supply.finish()
+
+
+def write_csv(
+    path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema, delimiter: str
+) -> None:
+    """Write rows as CSV; text as it was read, quoted where it must be."""
+    with _sink(path) as sink:
+        header = io.StringIO()
+        csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(schema.names)
+        sink.write(header.getvalue().encode())
+        for batch in batches:
+            fields = [_quoted(_as_text(column), delimiter) for column in batch.columns]
+            lines = _join(fields, delimiter)
+            sink.write(("\n".join(lines.to_pylist()) + "\n").encode())
+
+
+def write_parquet(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+    """Write rows as Parquet, in row groups of a block or more."""
+    options = {"store_schema": _needs_arrow_schema(schema), "compression": "zstd"}
+    with pyarrow.parquet.ParquetWriter(path, schema, **options) as writer:
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= BLOCK:
+                writer.write_table(pa.Table.from_batches(waiting, schema))
+                waiting.clear()
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting, schema))
+
+
+def to_frame(table: pa.Table, kind: str, dtypes: Mapping[str, Any] | None) -> Any:
+    """A table as the source was one: pandas for pandas and for files, polars, or Arrow."""
+    if kind == "pyarrow":
+        return table
+    if kind == "polars":
+        import polars
+
+        frame = polars.DataFrame(polars.from_arrow(table))
+        own = dtypes or {}
+        return frame.cast({n: own[n] for n in frame.columns if own[n] != frame.schema[n]})
+    if kind.startswith("csv"):
+        table = pa.table({n: _guessed(table.column(n)) for n in table.column_names})
+    frame = table.to_pandas(ignore_metadata=True)
+    own = {n: t for n, t in (dtypes or {}).items() if n in frame.columns and t.kind != "O"}
+    return frame.astype(own)
+
+
+def _without_trace(released: Released, tied: NDArray[np.bool_]) -> Iterator[Vector]:
+    gathered = Growing(np.float64, len(tied))
+    for block in released():
+        gathered.add(block)
+    values: Vector = gathered.finish()
+    if tied.any() and len(values) == len(tied):
+        among = tied | np.append(tied[1:], False)  # all of a run, its first row too
+        inside = values[among]
+        values[among] = inside[np.lexsort((inside, np.cumsum(~tied[among])))]
+    return iter([values])
+
+
+class _Supply:
+    """Hands out blocks of any size from blocks of another."""
+
+    def __init__(self, blocks: Iterator[Vector]) -> None:
+        self._blocks = blocks
+        self._rest = np.zeros(0)
+
+    def take(self, size: int) -> Vector:
+        parts: list[Vector] = []
+        while size:
+            if not len(self._rest):
+                block = next(self._blocks, None)
+                if block is None:
+                    raise self._wrong("fewer")
+                self._rest = np.asarray(block, dtype=np.float64)
+            parts.append(self._rest[:size])
+            self._rest = self._rest[size:]
+            size -= len(parts[-1])
+        joined = np.concatenate(parts)
+        if np.isnan(joined).any():
+            raise InputError("Released power is not all numbers.")
+        return joined
+
+    def finish(self) -> None:
+        if len(self._rest) or any(len(block) for block in self._blocks):
+            raise self._wrong("more")
+
+    def _wrong(self, how: str) -> InputError:
+        return InputError(f"There are {how} released values than records.")
+
+
+def _own_type(kind: pa.DataType) -> pa.DataType:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _power_type(kind: pa.DataType, capacity: float) -> pa.DataType:
+    """The type of released power: its own where that can hold the capacity."""
+    kind = plain_type(kind) if not pa.types.is_float16(kind) else kind
+    if pa.types.is_null(kind) or pa.types.is_boolean(kind):
+        return pa.float64()
+    if pa.types.is_integer(kind):
+        signed = pa.types.is_signed_integer(kind)
+        return kind if capacity < 2.0 ** (kind.bit_width - signed) - 1 else pa.float64()
+    if pa.types.is_decimal(kind):
+        return kind if math.ceil(capacity) < 10 ** (kind.precision - kind.scale) else pa.float64()
+    if pa.types.is_floating(kind) and kind.bit_width < 64:
+        most = np.finfo(f"f{kind.bit_width // 8}").max
+        return kind if capacity < float(most) else pa.float64()
+    return kind
+
+
+def _restore(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
+    if pa.types.is_dictionary(kind):
+        encoded = array.cast(kind.value_type).dictionary_encode()
+        return encoded.cast(pa.dictionary(kind.index_type, kind.value_type))
+    if pa.types.is_integer(kind) and pa.types.is_floating(array.type):
+        array = pc.round(array)
+    if pa.types.is_decimal(kind) and pa.types.is_floating(array.type):
+        array = pc.round(array, ndigits=kind.scale)
+    return array.cast(kind, safe=False)
+
+
+def _join(parts: list[Any], separator: str) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, pa.scalar(separator, pa.large_string()))
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    return plain(column).cast(pa.large_string()).fill_null("")
+
+
+def _quoted(text: pa.Array, delimiter: str) -> pa.Array:
+    special = pc.or_(pc.match_substring_regex(text, _SPECIAL), pc.match_substring(text, delimiter))
+    if not pc.any(special).as_py():
+        return text
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.if_else(special, _join([_QUOTE, doubled, _QUOTE], ""), text)
+
+
+@contextmanager
+def _sink(path: Path) -> Iterator[BinaryIO]:
+    with path.open("wb") as file:
+        if not path.name.endswith(".gz"):
+            yield file
+            return
+        # No file name and no time in the header.
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+            yield packed  # type: ignore[misc]
+
+
+def _needs_arrow_schema(schema: pa.Schema) -> bool:
+    """Whether Parquet alone would lose a type: then Arrow's own description goes into the file."""
+    return any(
+        pa.types.is_dictionary(kind)
+        or pa.types.is_duration(kind)
+        or (pa.types.is_timestamp(kind) and (kind.unit == "s" or kind.tz not in (None, "UTC")))
+        for kind in schema.types
+    )
+
+
+def _guessed(column: pa.ChunkedArray) -> pa.Array:
+    """A column of CSV text as numbers, if it is all numbers."""
+    array = column.combine_chunks()
+    if not is_text(array.type):
+        return array
+    numbers, bad = to_numbers(array)
+    return array if bad is not None or np.isnan(numbers).all() else pa.array(numbers)

@@ -1,0 +1,315 @@
+"""Wind power records: public columns in clear, power sealed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from gridveil.errors import InputError
+from gridveil.privacy.mechanisms import Blocks
+from gridveil.privacy.sealed import Sealed
+from gridveil.wind.reading.blocks import Columns, Contents, Span, Store
+from gridveil.wind.reading.capacity import Capacity, check_capacity
+from gridveil.wind.reading.cleaning import Layout, Tally, read_layout
+from gridveil.wind.reading.held import hold
+from gridveil.wind.reading.sources import Source, open_source
+from gridveil.wind.reading.streamed import stream as stream_records
+from gridveil.wind.reading.writers import (
+    Released,
+    output_schema,
+    released_batches,
+    to_frame,
+    write_csv,
+    write_parquet,
+)
+
+STREAM_ABOVE = 20_000_000
+"""Files with more rows than this are streamed unless the user says otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The records of one turbine, or all of them where no turbine is named.
+
+    Parameters
+    ----------
+    name
+        The turbine.
+    rows
+        How many records.
+    start
+        How many records of other turbines come before, in the released order.
+    capacity
+        Public nameplate capacity, in the unit of the source.
+    power
+        Private: shares of the capacity, in blocks.
+    """
+
+    name: str
+    rows: int
+    start: int
+    capacity: float
+    power: Sealed[Blocks]
+    _store: Store = field(repr=False)
+    _layout: Layout = field(repr=False)
+    _span: Span = field(repr=False)
+
+    def columns(self, names: Sequence[str] = ("speed",)) -> Columns:
+        """Public columns of numbers, in blocks that match those of `power` row by row.
+
+        ``"speed"`` is the wind speed, whatever its column is called.
+
+        Raises
+        ------
+        InputError
+            Where a name is no published column of numbers.
+        """
+        for name in names:
+            self._layout.resolve(name)
+        return lambda: self._store.columns(self._span, names)
+
+
+class Records:
+    """Wind power records that are ready for a release; made by `read_records`.
+
+    Attributes
+    ----------
+    name, unit, capacity
+        What the owner calls the dataset; the unit and nameplate capacity of power.
+    rows, dropped
+        How many records there are, and how many were dropped for missing values.
+    published
+        Names of the columns that are published in clear.
+    groups
+        One `Group` for each turbine, in the released order.
+    power
+        Private: power of all records as shares of capacity, in the released order.
+    by_turbine
+        Private: the same, a source of blocks for each turbine.
+    clipped
+        Private, for the owner alone: how many values lay outside [0, capacity].
+    speed_range
+        Lowest and highest wind speed.
+    streamed
+        Whether the source is read again on every pass.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        layout: Layout,
+        contents: Contents,
+        tally: Tally,
+        *,
+        name: str,
+        unit: str,
+        capacity: Capacity,
+        streamed: bool,
+    ) -> None:
+        self.name = name
+        self.unit = unit
+        self.capacity = capacity
+        self.rows = tally.rows
+        self.dropped = tally.dropped
+        self.missing = tally.missing
+        self.published = layout.published
+        self.speed, self.power_column = layout.speed, layout.power
+        self.key, self.turbine = layout.key, layout.turbine
+        self.speed_range = (tally.low, tally.high)
+        self.streamed = streamed
+        self.power = contents.power
+        self.by_turbine = contents.by_turbine
+        self.clipped = contents.clipped
+        self._store = contents.store
+        self._layout = layout
+        self._kind = source.kind
+        self._delimiter = source.delimiter
+        self._dtypes = source.dtypes
+        self.groups = tuple(
+            Group(
+                s.name if layout.turbine else name,
+                s.rows,
+                s.start,
+                s.capacity,
+                power,
+                self._store,
+                layout,
+                s,
+            )
+            for s, power in zip(self._store.spans, contents.by_span, strict=True)
+        )
+        self._schema = output_schema(layout, max(group.capacity for group in self.groups))
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def file_name(self) -> str:
+        """What the released file is called: in the format of the source, else Parquet."""
+        return f"records.{self._kind}" if self._kind.startswith("csv") else "records.parquet"
+
+    def write(self, path: str | os.PathLike[str], released: Released) -> None:
+        """Write the released records: CSV if CSV came in, else Parquet.
+
+        Parameters
+        ----------
+        path
+            The file; what its name ends in does not change the format, except that CSV is
+            compressed where it ends in ``.gz``.
+        released
+            Gives released power as shares of capacity in [0, 1], in the released order, in
+            blocks of any size.
+
+        Raises
+        ------
+        InputError
+            Where there are more or fewer released values than records.
+        """
+        batches = released_batches(self._store, self._layout, self._schema, released)
+        if self._kind.startswith("csv"):
+            write_csv(Path(path), batches, self._schema, self._delimiter)
+        else:
+            write_parquet(Path(path), batches, self._schema)
+
+    def to_table(self, values: ArrayLike) -> Any:
+        """Released records as a table of the kind that came in; pandas where files came in.
+
+        Parameters
+        ----------
+        values
+            Released power as shares of capacity in [0, 1], in the released order.
+        """
+        shares = np.asarray(values, dtype=np.float64)
+        batches = released_batches(self._store, self._layout, self._schema, lambda: iter([shares]))
+        table = pa.Table.from_batches(batches, self._schema)
+        return to_frame(table, self._kind, self._dtypes)
+
+    def __repr__(self) -> str:
+        low, high = self.speed_range
+        lines = [
+            f"Records '{self.name}': {self.rows:,} rows"
+            + (f" ({self.dropped:,} with missing values dropped)" if self.dropped else ""),
+            f"  wind speed  '{self.speed}' from {low:g} to {high:g}",
+            f"  power       '{self.power_column}' sealed, capacity {self._show_capacity()}",
+            f"  published   {', '.join(self.published)}",
+        ]
+        if self.turbine is not None:
+            some = ", ".join(group.name for group in self.groups[:4])
+            more = ", ..." if len(self.groups) > 4 else ""
+            lines.insert(1, f"  turbines    {len(self.groups):,}: {some}{more}")
+        if self.streamed:
+            lines.append("  streamed    read again from the source on every pass")
+        return "\n".join(lines)
+
+    def _show_capacity(self) -> str:
+        sizes = sorted({group.capacity for group in self.groups})
+        ends = f"{sizes[0]:g}" if len(sizes) == 1 else f"{sizes[0]:g} to {sizes[-1]:g}"
+        return f"{ends} {self.unit}"
+
+
+def read_records(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Any,
+    *,
+    speed: str,
+    power: str,
+    capacity: float | Mapping[str, float],
+    unit: str = "kW",
+    public: Sequence[str] = (),
+    key: str | None = None,
+    turbine: str | None = None,
+    missing: Literal["refuse", "drop"] = "refuse",
+    name: str | None = None,
+    stream: bool | None = None,
+) -> Records:
+    """Read wind power records and seal their power.
+
+    Only the columns that are named are read, and only they are released. Power outside
+    [0, capacity] is clipped, however much of it. Rows are released by turbine, in the order of
+    the public key, or of all public columns where there is none.
+
+    Parameters
+    ----------
+    source
+        A CSV or Parquet file (``.csv``, ``.csv.gz``, ``.parquet``), a folder, pattern or list of
+        such files, or a pandas, polars or Arrow table.
+    speed, power
+        Columns of wind speed (public) and power (private).
+    capacity
+        Public nameplate capacity in the unit of the power column, or one for each turbine.
+    unit
+        The unit of power and capacity, for reports.
+    public
+        Further columns to publish in clear.
+    key
+        A public column that orders rows, such as the time; published in clear.
+    turbine
+        A public column that says which turbine a row is from; published in clear.
+    missing
+        What to do with rows with missing values: ``"refuse"`` or ``"drop"``.
+    name
+        What the owner calls the dataset: the ledger knows it by this name. The name of the file
+        by default.
+    stream
+        Read files again on every pass rather than hold them in memory. Rows must then be sorted
+        by turbine and key. By default, Parquet files with over 20 million rows are streamed.
+
+    Raises
+    ------
+    InputError
+        Where public input can't be used; no private value decides it or is named by it.
+    """
+    _check_options(public, missing, unit, speed=speed, turbine=turbine, key=key)
+    sizes = check_capacity(capacity, turbines=turbine is not None)
+    opened = open_source(source)
+    streamed = _is_streamed(opened, stream)
+    layout = read_layout(opened, speed=speed, power=power, public=public, key=key, turbine=turbine)
+    tally = Tally(missing)
+    contents = (stream_records if streamed else hold)(opened, layout, sizes, tally)
+    return Records(
+        opened,
+        layout,
+        contents,
+        tally,
+        name=name or opened.name,
+        unit=unit,
+        capacity=sizes,
+        streamed=streamed,
+    )
+
+
+def _check_options(
+    public: Sequence[str],
+    missing: str,
+    unit: str,
+    *,
+    speed: str,
+    turbine: str | None,
+    key: str | None,
+) -> None:
+    if isinstance(public, str):
+        raise InputError("public is one name.", remedy=f"Give a list: public=[{public!r}].")
+    if missing not in ("refuse", "drop"):
+        raise InputError(f'missing is "refuse" or "drop", not {missing!r}.')
+    if not isinstance(unit, str) or not unit.strip():
+        raise InputError("The unit of power is empty.", remedy='Name it, as in unit="kW".')
+    if turbine is not None and turbine in (speed, key):
+        raise InputError(
+            f"Column '{turbine}' is named as the turbine and as something else.",
+            remedy="The turbine needs a column of its own.",
+        )
+
+
+def _is_streamed(source: Source, wanted: bool | None) -> bool:
+    files = source.dtypes is None
+    if wanted and not files:
+        raise InputError("A table in memory can't be streamed.", remedy="Leave stream out.")
+    if wanted is None:
+        return files and source.rows is not None and source.rows > STREAM_ABOVE
+    return wanted

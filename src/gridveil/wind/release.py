@@ -1,0 +1,265 @@
+"""Release wind power records: from sealed power to a bundle.
+
+`release` charges the ledger once everything public has been checked, runs a method (see
+`methods`), and puts together the released records, the statement and the report.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError, show_exact
+from gridveil.privacy.account import Account, open_account, study_account
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.budget import Budget, Exact, exact
+from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.sealed import Limits
+from gridveil.privacy.statement import Facts, Restoration, make_statement
+from gridveil.release import Release
+from gridveil.report.page import Section
+from gridveil.wind.features import Features
+from gridveil.wind.fit import default_features, fit_records
+from gridveil.wind.methods import Outcome, Prepared, Settings, Task, prepare, run
+from gridveil.wind.records import Records
+from gridveil.wind.report import wind_section
+
+Vector = NDArray[np.float64]
+Method = Literal["tuned", "wpo", "laplace"]
+METHODS = ("tuned", "wpo", "laplace")
+
+_LIMITATIONS = (
+    "Records close in time resemble each other: what many of them say together is bounded by the "
+    "figure for several entries, not by epsilon for one.",
+    "Wind speeds are public, and power follows from them to a large part.",
+    "Duplicates of one measurement count as several entries.",
+)
+
+
+class WindRelease(Release):
+    """Released wind power records: `data` as a table, `write` for the bundle."""
+
+    def __init__(self, task: Task, outcome: Outcome, facts: Facts) -> None:
+        self.records = task.records
+        self.restorations = [one.restoration for one in outcome.turbines]
+        self._fits = task.fits
+        self._outcome = outcome
+        files = {self.records.file_name: lambda path: self.records.write(path, self.blocks)}
+        super().__init__(make_statement(task.account, facts), task.account, files)
+
+    def blocks(self) -> Iterator[Vector]:
+        """Released power as shares of capacity, in the released order, in blocks."""
+        for turbine in self._outcome.turbines:
+            yield from turbine.blocks()
+
+    def sections(self) -> tuple[Section, ...]:
+        """A picture of the largest turbine's released records."""
+        pairs = zip(self._fits, self._outcome.turbines, strict=True)
+        fit, turbine = max(pairs, key=lambda pair: pair[0].rows)
+        return (wind_section(turbine.blocks, fit, self.records),)
+
+    @cached_property
+    def data(self) -> Any:
+        """The released records, as a table of the kind that came in (pandas for files)."""
+        return self.records.to_table(np.concatenate(list(self.blocks())))
+
+
+def release(
+    records: Records,
+    *,
+    epsilon: Exact,
+    alpha: Exact,
+    method: Method = "tuned",
+    features: Features | None = None,
+    ridge: float = 1e-3,
+    split: Sequence[Exact] | None = None,
+    gamma_weights: float | None = None,
+    gamma_records: float = 1e-5,
+    nominal: float = 0.1,
+    dataset: str | None = None,
+    ledger: Ledger | Path | str | None = None,
+    seed: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> WindRelease:
+    """Release wind power records with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    records
+        From `read_records`.
+    epsilon
+        The guarantee: 1, 0.5, "1/3".
+    alpha
+        How far one record may move between neighbours, as a share of capacity: 0.15, "15%".
+    method
+        ``"tuned"`` (the best use of epsilon), ``"wpo"`` (the paper's algorithm), ``"laplace"``
+        (noise and clipping only).
+    features
+        Public features of the regression whose results the records keep; bumps every 2.5 m/s over
+        the range of wind speeds by default.
+    ridge
+        The regression's ridge parameter.
+    split
+        Three shares of epsilon that add up to 1: for the records, for the loss (tuned: the
+        spread), for the weights. The method's own by default.
+    gamma_weights, gamma_records
+        The restoration's prices of the weights and of the records.
+    nominal
+        Tuned: the typical distance of a record from its curve that the split is planned for, as a
+        share of capacity. A public guess; accuracy depends on it a little, privacy not at all.
+    dataset
+        The ledger's name for the data; ``records.name`` by default.
+    ledger
+        A ledger or its file; the user's own by default.
+    seed
+        For studies on public data only: seeded noise, no ledger, no guarantee.
+    progress
+        Called with a few words as each step begins.
+
+    Raises
+    ------
+    InputError, LedgerRefused
+        Before anything is charged.
+    ReleaseAborted
+        Where a computation on the private records failed; the charge stays.
+    """
+    settings = _checked(method, ridge, split, gamma_weights, gamma_records, nominal)
+    adjacency = Adjacency.of(
+        "power", alpha=alpha, unit="of capacity", limits=Limits(0.0, 1.0), entries=records.rows
+    )
+    total = Budget(epsilon).total
+    say = progress or (lambda words: None)
+    say("public features")
+    chosen = default_features(records) if features is None else features
+    fits = fit_records(records, chosen, settings.ridge)
+    prepared = prepare(fits, adjacency.alpha, total, settings)
+    account = _account(records, total, adjacency, settings, dataset, ledger, seed)
+    noisy = _scratch(records)
+    task = Task(account, records, fits, adjacency.alpha, settings, noisy, say)
+    outcome = run(task, prepared)
+    return WindRelease(task, outcome, _facts(task, prepared, outcome, chosen))
+
+
+def _checked(
+    method: str,
+    ridge: float,
+    split: Sequence[Exact] | None,
+    gamma_weights: float | None,
+    gamma_records: float,
+    nominal: float,
+) -> Settings:
+    if method not in METHODS:
+        raise InputError(f"There is no method {method!r}.", remedy=f"Use {', '.join(METHODS)}.")
+    for name, value, least in (
+        ("ridge", ridge, 0.0),
+        ("gamma_weights", 0.0 if gamma_weights is None else gamma_weights, 0.0),
+        ("gamma_records", gamma_records, 1e-12),
+        ("nominal", nominal, 1e-4),
+    ):
+        if not (np.isfinite(value) and least <= value <= 1e6):
+            raise InputError(f"{name} is {value}, and must be between {least:g} and 1e6.")
+    if nominal > 1:
+        raise InputError("nominal is a share of capacity, and must be at most 1.")
+    return Settings(
+        method, float(ridge), _checked_split(method, split), gamma_weights, gamma_records, nominal
+    )
+
+
+def _checked_split(
+    method: str, split: Sequence[Exact] | None
+) -> tuple[Fraction, Fraction, Fraction] | None:
+    if split is None:
+        return None
+    if method == "laplace":
+        raise InputError("The method laplace spends all epsilon on the records: leave split out.")
+    shares = [exact(share, name="a share of epsilon") for share in split]
+    if len(shares) != 3 or sum(shares) != 1:
+        raise InputError(
+            "A split needs three shares that add up to 1: records, loss or spread, weights.",
+            remedy='For example "1/2", "1/4", "1/4".',
+        )
+    return shares[0], shares[1], shares[2]
+
+
+def _account(
+    records: Records,
+    epsilon: Fraction,
+    adjacency: Adjacency,
+    settings: Settings,
+    dataset: str | None,
+    ledger: Ledger | Path | str | None,
+    seed: int | None,
+) -> Account:
+    if seed is not None:
+        return study_account(epsilon, adjacency=[adjacency], seed=seed)
+    return open_account(
+        ledger if isinstance(ledger, Ledger) else Ledger(ledger),
+        dataset=dataset or records.name,
+        epsilon=epsilon,
+        adjacency=[adjacency],
+        clear=records.published,
+        purpose=f"wind power records, method {settings.method}",
+    )
+
+
+def _scratch(records: Records) -> Vector:
+    """Room for the noisy records: in memory, or in a nameless file where they are streamed."""
+    if not records.streamed:
+        return np.empty(records.rows)
+    with tempfile.TemporaryFile() as stream:
+        stream.truncate(8 * records.rows)
+        return np.memmap(stream, dtype=np.float64, mode="r+", shape=(records.rows,))
+
+
+def _facts(task: Task, prepared: Prepared, outcome: Outcome, features: Features) -> Facts:
+    records, settings = task.records, task.settings
+    shares = ", ".join(show_exact(share) for share in prepared.shares)
+    turbines = f" of {len(records.groups)} turbines" if records.turbine else ""
+    known = {
+        "speed": records.speed,
+        "power": records.power_column,
+        "capacity": records.capacity,
+        "unit": records.unit,
+        "public": [
+            n for n in records.published if n not in (records.speed, records.key, records.turbine)
+        ],
+        "key": records.key,
+        "turbine": records.turbine,
+        "missing": records.missing,
+        "rows dropped for missing values": records.dropped,
+        "features": features.describe(),
+        "ridge": settings.ridge,
+        "shares of epsilon (records, loss or spread, weights)": shares,
+    }
+    if settings.method == "tuned":
+        known["nominal residual, of capacity"] = settings.nominal
+    return Facts(
+        kind="wind power records",
+        method=settings.method,
+        summary=f"{records.rows:,} wind power records{turbines} ({records.name})",
+        settings={**known, **outcome.chosen},
+        public_inputs=[f"column {name!r}" for name in records.published]
+        + ["which rows are missing, and the number of rows", "the nameplate capacity"],
+        published_in_clear=list(records.published),
+        restoration=_restoration(outcome, settings),
+        limitations=_LIMITATIONS,
+    )
+
+
+def _restoration(outcome: Outcome, settings: Settings) -> Restoration | None:
+    found = [one.restoration for one in outcome.turbines if one.restoration is not None]
+    if not found:
+        return None
+    gammas = {"gamma_weights": settings.gamma_weights, "gamma_records": settings.gamma_records}
+    return Restoration(
+        solver=", ".join(sorted({one.solver for one in found})),
+        gap=max(one.gap for one in found),
+        settings={**gammas, "passes": max(one.passes for one in found)},
+    )

@@ -1,0 +1,1 @@
+"""The exact restoration: passes over rows, and the small problem between them."""

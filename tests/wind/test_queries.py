@@ -1,0 +1,170 @@
+"""Queries: how far computed answers move between neighbours, hunted down on the grid itself.
+
+The noise source here adds none, so what comes back is the quantised answer. Between neighbours it
+may move by no more steps than the mechanism paid for.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import FULL, adjacency
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridveil.privacy.account import Account
+from gridveil.privacy.budget import Budget
+from gridveil.wind.features import RBF, Polynomial
+from gridveil.wind.fit import fit_records
+from gridveil.wind.queries import (
+    above,
+    ask_records,
+    huber,
+    loss_query,
+    spread_query,
+    weights_query,
+)
+from gridveil.wind.records import read_records
+
+
+class NoNoise:
+    """Adds nothing: shows the quantised answer."""
+
+    name = "none"
+    secure = False
+
+    def laplace(self, values, scale):
+        return values
+
+    def noisy_max(self, scores, scale):
+        return int(np.argmax(scores))
+
+
+def silent() -> Account:
+    return Account(Budget(10), NoNoise(), [adjacency()], None, None)
+
+
+def records_of(speed, power, turbine=None):
+    columns = {"v": speed, "p": power, "n": np.arange(len(speed))}
+    if turbine is not None:
+        columns["t"] = [f"T{k}" for k in turbine]
+    return read_records(
+        pa.table(columns), speed="v", power="p", capacity=1.0, key="n", public=[],
+        turbine=None if turbine is None else "t",
+    )  # fmt: skip
+
+
+def ask(kind, speed, power, alpha, turbine, features):
+    """The answer in grid steps, and the steps that the mechanism pays for."""
+    records = records_of(speed, power, turbine)
+    fits = fit_records(records, features, 1e-3)
+    account = silent()
+    if kind == "records":
+        into = np.empty(len(speed))
+        ask_records(account, records, alpha, Fraction(1), into)
+        values = into
+    elif kind == "weights":
+        mixes = [np.random.default_rng(features.width).normal(size=(4, features.width))] * len(fits)
+        answer = weights_query(fits, mixes, alpha).ask(account, records, Fraction(1))
+        values = _unscaled(account, answer)
+    elif kind == "loss":
+        answer = loss_query(fits, alpha).ask(account, records, Fraction(1))
+        values = _unscaled(account, answer)
+    else:
+        curves = [np.linspace(-0.3, 1.2, features.width)] * len(fits)
+        radius = Fraction(1, 4)
+        answer = spread_query(fits, curves, radius, alpha).ask(account, records, Fraction(1))
+        values = np.concatenate(answer.values)
+    calibration = account.records[0].calibration
+    return values / float(calibration.grid), calibration.steps
+
+
+def _unscaled(account, answer):
+    scale = account.records[0].calibration.scale_in_units
+    return np.concatenate(
+        [value * (scale / own) for value, own in zip(answer.values, answer.scales, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("kind", ["records", "weights", "loss", "spread"])
+@settings(max_examples=2500 if FULL else 40)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(2, 40),
+    alpha=st.fractions(Fraction(1, 50), 1, max_denominator=100),
+    turbines=st.integers(1, 3),
+    width=st.integers(2, 5),
+    extreme=st.booleans(),
+)
+def test_neighbours_stay_within_the_steps_that_are_paid_for(
+    kind, seed, rows, alpha, turbines, width, extreme
+):
+    rng = np.random.default_rng(seed)
+    speed = rng.uniform(2.5, 12.5, rows)
+    turbine = None if turbines == 1 else np.sort(rng.integers(0, turbines, rows))
+    power = rng.choice([0.0, 1.0], rows) if extreme else rng.uniform(0, 1, rows)
+    moved = power.copy()
+    at = rng.integers(rows)
+    power[at] = min(power[at], 1 - float(alpha))
+    moved[at] = power[at] + float(alpha) * (1 - 1e-15)
+    features = RBF(width) if seed % 2 else Polynomial(width - 1, 0, 15)
+    one, steps = ask(kind, speed, power, alpha, turbine, features)
+    other, _ = ask(kind, speed, moved, alpha, turbine, features)
+    assert np.abs(one - other).sum() <= steps + 1e-6
+
+
+def test_the_bound_of_the_spread_is_reached_and_no_smaller_one_would_do():
+    # One record at the far end from a curve that is 0 there.
+    alpha, radius = Fraction(1, 10), Fraction(1, 4)
+    bound = huber(Fraction(1), radius) - huber(1 - alpha, radius)
+    assert bound == 2 * radius * alpha
+    speed = np.array([5.0, 6.0])
+    features = RBF(2)
+    answers = []
+    for end in (0.9, 1.0):
+        records = records_of(speed, np.array([end, 0.0]))
+        fits = fit_records(records, features, 1e-3)
+        account = silent()
+        query = spread_query(fits, [np.zeros(2)], radius, alpha)
+        found = query.ask(account, records, Fraction(1))
+        answers.append(found.values[0][0])
+    assert answers[1] - answers[0] == pytest.approx(float(bound), rel=2e-3)
+
+
+@given(
+    st.fractions(-1, 1, max_denominator=60),
+    st.fractions(-1, 1, max_denominator=60),
+    st.fractions(Fraction(1, 20), 1, max_denominator=20),
+)
+def test_hubers_function_moves_most_at_the_far_end(one, other, radius):
+    alpha = abs(one - other)
+    bound = huber(Fraction(1), radius) - huber(1 - alpha, radius)
+    assert abs(huber(one, radius) - huber(other, radius)) <= bound
+
+
+def test_hubers_bound_with_a_tenth_less_fails():
+    alpha, radius = Fraction(1, 10), Fraction(1, 2)
+    bound = Fraction(9, 10) * (huber(Fraction(1), radius) - huber(1 - alpha, radius))
+    assert huber(Fraction(1), radius) - huber(Fraction(9, 10), radius) > bound
+
+
+@given(st.fractions(0, 10))
+def test_above_is_never_below(value):
+    assert Fraction(above(value)) >= value
+
+
+def test_turbines_of_different_size_share_one_bound():
+    rng = np.random.default_rng(3)
+    turbine = np.repeat([0, 1], [10, 300])
+    records = records_of(rng.uniform(3, 12, 310), rng.uniform(0, 1, 310), turbine)
+    fits = fit_records(records, RBF(5), 1e-3)
+    account = silent()
+    mixes = [np.eye(5)] * 2
+    answer = weights_query(fits, mixes, Fraction(1, 10)).ask(account, records, Fraction(1))
+    # The larger turbine's weights move less, and get less noise.
+    assert answer.scales[1] < answer.scales[0] / 3
+    for fit, scale in zip(fits, answer.scales, strict=True):
+        assert scale >= fit.ridge.delta_beta(0.1)
+        assert scale <= 1.01 * fit.ridge.delta_beta(0.1)
+    assert account.records[0].sensitivity.moving == 5
