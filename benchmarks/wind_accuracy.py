@@ -3,8 +3,9 @@
     python benchmarks/wind_accuracy.py [--runs 100] [--rows 1000] [--epsilon 1] [--seed 1]
 
 Loss: that of the regression on the released records. RMSE: to the real records. Weights: distance
-from those of the real records. The noise is seeded, so a run can be repeated; it has the same
-distribution as the secure one.
+from those of the real records. Shape: largest gap between the distributions of residuals, scaled
+to unit length (Kolmogorov's distance). The noise is seeded, so a run can be repeated; it has the
+distribution of the secure one.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ def main() -> None:
     print(f"{options.rows:,} records, epsilon {options.epsilon}, {options.runs} runs", end="")
     print(f"; real loss {loss:.3f}")
     print(f"{'alpha':>5} {'method':8} {'loss, mean and 90% band':>26}", end="")
-    print(f" {'RMSE':>8} {'weights':>8}   shares")
+    print(f" {'RMSE':>8} {'weights':>8} {'shape':>6}   shares")
     for alpha in ALPHAS:
         seen = {name: study(name, alpha, options, records, fits, real, beta) for name in METHODS}
-        for name, (losses, errors, weights, shares) in seen.items():
+        for name, (losses, errors, weights, shapes, shares) in seen.items():
             low, high = np.percentile(losses, [5, 95])
             band = f"{losses.mean():.3f} [{low:.3f}, {high:.3f}]"
             print(f"{alpha:>5} {name:8} {band:>26} {errors.mean():8.4f}", end="")
-            print(f" {weights.mean():8.4f}   {shares}")
+            print(f" {weights.mean():8.4f} {shapes.mean():6.3f}   {shares}")
         compare(seen, loss)
 
 
@@ -66,6 +67,7 @@ def study(name, alpha, options, records, fits, real, beta):  # type: ignore[no-u
     )
     prepared = prepare(fits, Fraction(alpha), Fraction(options.epsilon), settings)
     seen = defaultdict(list)
+    X = np.vstack(list(fits[0].ridge.rows.map(lambda X, _: X)))
     for number in range(options.runs):
         account = study_account(
             options.epsilon, adjacency=[adjacency], seed=options.seed * 10**6 + number
@@ -79,8 +81,17 @@ def study(name, alpha, options, records, fits, real, beta):  # type: ignore[no-u
         seen["loss"].append(loss)
         seen["rmse"].append(np.sqrt(np.mean((released - real) ** 2)))
         seen["weights"].append(np.linalg.norm(weights - beta))
+        seen["shape"].append(shape(released - X @ weights, real - X @ beta))
     shares = "/".join(f"{float(share):.3g}" for share in prepared.shares)
-    return np.array(seen["loss"]), np.array(seen["rmse"]), np.array(seen["weights"]), shares
+    return *(np.array(seen[name]) for name in ("loss", "rmse", "weights", "shape")), shares
+
+
+def shape(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest gap between the distributions of two sets of residuals, each of unit length."""
+    one, other = np.sort(one / np.std(one)), np.sort(other / np.std(other))
+    every = np.concatenate([one, other])
+    shares = [np.searchsorted(sample, every, "right") / len(sample) for sample in (one, other)]
+    return float(np.abs(shares[0] - shares[1]).max())
 
 
 def compare(seen, loss):  # type: ignore[no-untyped-def]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from gridveil.wind.denoise import normal_posterior, posterior_mean, tail_reading, unbias
+from gridveil.wind.denoise import log_likelihood, matched, normal_posterior, tail_reading, unbias
 
 LEVELS = (0.0, 0.02, 0.3, 0.77, 1.0)
 SCALES = (0.03, 0.2, 1.5)
@@ -71,31 +71,50 @@ def test_the_normal_posterior_is_one(r0):
 @pytest.mark.parametrize(
     ("s", "b", "outliers"), [(0.1, 0.15, 0.02), (0.02, 0.5, 0.1), (0.3, 0.05, 0.001)]
 )
-def test_the_posterior_mean_is_one(y0, f, s, b, outliers):
+def test_the_likelihood_is_one(y0, f, s, b, outliers):
     c = min(max(y0, 0.0), 1.0)
     kinks = sorted({0.0, c, f, *np.linspace(0, 1, 51), 1.0})
 
-    def over(function):
-        return sum(
-            integrate.quad(function, low, high)[0] for low, high in itertools.pairwise(kinks)
-        )
+    def joint(y):
+        density = (1 - outliers) * stats.norm.pdf(y, f, s) + outliers
+        return density * np.exp(-abs(y - c) / b)
 
-    def like(y):
-        return np.exp(-abs(y - c) / b)
+    mass = sum(integrate.quad(joint, low, high)[0] for low, high in itertools.pairwise(kinks))
+    mass += (1 - outliers) * stats.norm.cdf(-f / s) * np.exp(-c / b)
+    mass += (1 - outliers) * stats.norm.cdf((f - 1) / s) * np.exp(-(1 - c) / b)
+    found = log_likelihood(np.array([y0]), np.array([f]), np.array([s]), b, outliers)
+    assert found[0] == pytest.approx(np.log(mass), abs=1e-5)
 
-    def density(y):
-        return (1 - outliers) * stats.norm.pdf(y, f, s) + outliers
 
-    ends = (1 - outliers) * np.array([stats.norm.cdf(-f / s), stats.norm.cdf((f - 1) / s)])
-    mass = over(lambda y: density(y) * like(y)) + ends[0] * like(0.0) + ends[1] * like(1.0)
-    mean = (over(lambda y: y * density(y) * like(y)) + ends[1] * like(1.0)) / mass
-    found, likelihood = posterior_mean(np.array([y0]), np.array([f]), np.array([s]), b, outliers)
-    assert found[0] == pytest.approx(mean, abs=1e-6)
-    assert likelihood[0] == pytest.approx(np.log(mass), abs=1e-5)
+@pytest.mark.parametrize("f", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize("b", [0.03, 0.3])
+def test_matched_records_are_distributed_as_the_real_ones(f, b):
+    # Two samples of 20,000: a right map passes with probability over 1 - 1e-6.
+    rng = np.random.default_rng(8)
+    s, outliers, size = 0.1, 0.05, 20_000
+    real = np.clip(rng.normal(f, s, size), 0, 1)
+    far = rng.random(size) < outliers
+    real[far] = rng.random(far.sum())
+    y0 = real + rng.laplace(0, b, size)
+    found = matched(y0, np.full(size, f), np.full(size, s), b, outliers)
+    assert stats.ks_2samp(np.round(found, 6), np.round(real, 6)).pvalue > 1e-6
+    if b > s:
+        # The controls, which need some noise to differ: clipped noisy records, and a spread that
+        # is 20% off.
+        assert stats.ks_2samp(np.clip(y0, 0, 1), real).pvalue < 1e-6
+        wrong = matched(y0, np.full(size, f), np.full(size, 1.2 * s), b, outliers)
+        assert stats.ks_2samp(np.round(wrong, 6), np.round(real, 6)).pvalue < 1e-6
+
+
+def test_matched_records_keep_the_order_of_the_noisy_ones():
+    y0 = np.linspace(-2, 3, 500)
+    found = matched(y0, np.full(500, 0.4), np.full(500, 0.1), 0.2, 0.01)
+    assert (np.diff(found) >= -1e-9).all()
+    assert found[0] < 0.15 < 0.7 < found[-1]
 
 
 def test_far_out_values_break_nothing():
     y0 = np.array([-1e6, 1e6, 0.5])
-    found, _ = posterior_mean(y0, np.array([1.0, 0.0, 0.5]), np.full(3, 1e-3), 1e-4, 0.001)
+    found = matched(y0, np.array([1.0, 0.0, 0.5]), np.full(3, 1e-3), 1e-4, 0.001)
     assert np.isfinite(found).all()
     assert ((found >= 0) & (found <= 1)).all()

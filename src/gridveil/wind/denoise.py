@@ -1,4 +1,4 @@
-"""What noisy records say: unbiased readings, and the records' posterior mean about a curve.
+"""What noisy records say: unbiased readings, and records with the noise taken out.
 
 Private records lie in ``[0, 1]``, and Laplace noise has no memory: how far a noisy record lies
 outside the box says nothing about the private one, so ``clip(y0)`` is all there is to know. For
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
 
 Floats = NDArray[np.float64]
 
@@ -59,55 +59,75 @@ def normal_posterior(r0: Floats, s: float, b: float) -> tuple[Floats, Floats]:
     return s * s / b * (left - right) / (left + right), density
 
 
-def posterior_mean(
-    y0: Floats, f: Floats, s: Floats, b: float, outliers: float
-) -> tuple[Floats, Floats]:
-    """``E[y | y0]``, and the log likelihood of ``y0`` up to a constant.
+def log_likelihood(y0: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Floats:
+    """The log likelihood of noisy records, up to a constant, under the model of `matched`."""
+    return np.asarray(logsumexp(_pieces(np.clip(y0, 0.0, 1.0), f, s, b, outliers), axis=0))
 
-    The model: ``y`` is ``f + N(0, s^2)`` cut to the box, or, with probability ``outliers``,
-    anywhere in it. Cutting puts weight at 0 and 1. On either side of ``c = clip(y0)`` the
-    likelihood ``exp(-|y - c|/b)`` tilts the normal: its centre moves to ``f +- s^2/b``, and weight
-    and mean of the piece are those of a truncated normal. The outliers keep far-off records
-    (curtailment) where they are; with the normal alone a residual could not pass ``s^2/b``.
+
+def matched(y0: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Floats:
+    """Records that keep the order of the noisy ones and have the distribution of the real ones.
+
+    The model: a record is ``f + N(0, s^2)`` cut to the box, or, with probability ``outliers``,
+    anywhere in it. Each noisy record goes to the same quantile of this model, without noise, that
+    it has in the model with noise. Beyond the box the noise alone decides the quantile, and
+    spreads such records over what the model allows.
     """
     c = np.clip(y0, 0.0, 1.0)
-    left, mean_left = _piece(np.zeros_like(c), c, c, f, s, b, 1.0)
-    right, mean_right = _piece(c, np.ones_like(c), c, f, s, b, -1.0)
-    at_zero = log_ndtr(-f / s) - c / b
-    at_one = log_ndtr((f - 1) / s) - (1 - c) / b
-    low, high = np.exp(-c / b), np.exp(-(1 - c) / b)
-    anywhere = b * (2 - low - high)
-    mean_anywhere = b * (c - b + b * low + c + b - (1 + b) * high) / anywhere
-    on_curve = np.log1p(-outliers)
-    weights = np.stack(
-        [
-            left + on_curve,
-            right + on_curve,
-            at_zero + on_curve,
-            at_one + on_curve,
-            np.log(anywhere) + np.log(outliers),
-        ]
+    pieces = np.exp(_pieces(c, f, s, b, outliers))
+    below, over = pieces[0] + pieces[2] + pieces[4], pieces[1] + pieces[3] + pieces[5]
+    inside = _model_below(c, f, s, outliers) + (over - below) / 2
+    quantile = np.where(
+        y0 < 0,
+        np.exp(np.minimum(y0, 0) / b) * (over + pieces[2]) / 2,
+        np.where(y0 > 1, 1 - np.exp(-np.maximum(y0 - 1, 0) / b) * (below + pieces[3]) / 2, inside),
     )
-    top = weights.max(0)
-    weights = np.exp(weights - top)
-    total = weights.sum(0)
-    means = np.stack([mean_left, mean_right, np.zeros_like(c), np.ones_like(c), mean_anywhere])
-    return (weights * means).sum(0) / total, np.log(total) + top
+    return _model_quantile(quantile, f, s, outliers)
 
 
-def _piece(
+def _model_below(y: Floats, f: Floats, s: Floats, outliers: float) -> Floats:
+    """The share of the model at or below a level inside the box, without what is cut to 1."""
+    return np.asarray((1 - outliers) * ndtr((y - f) / s) + outliers * y)
+
+
+def _model_quantile(share: Floats, f: Floats, s: Floats, outliers: float) -> Floats:
+    """The level that has this share of the model at or below it, by bisection."""
+    low, high = np.zeros_like(f), np.ones_like(f)
+    for _ in range(34):
+        middle = (low + high) / 2
+        less = _model_below(middle, f, s, outliers) < share
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return np.asarray((low + high) / 2)
+
+
+def _pieces(c: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Floats:
+    """Log weights of what a record may be, given its noisy reading ``c = clip(y0)``.
+
+    Rows: on the curve's normal left and right of ``c``, cut to 0, cut to 1, anywhere in the box
+    left and right of ``c``. A weight is the piece's probability times ``exp(-|y - c|/b)``; on
+    either side this tilts the normal, whose centre moves to ``f +- s^2/b``.
+    """
+    on, off = np.log1p(-outliers), np.log(outliers)
+    with np.errstate(divide="ignore"):
+        return np.stack(
+            [
+                _tilted(np.zeros_like(c), c, c, f, s, b, 1.0) + on,
+                _tilted(c, np.ones_like(c), c, f, s, b, -1.0) + on,
+                log_ndtr(-f / s) - c / b + on,
+                log_ndtr((f - 1) / s) - (1 - c) / b + on,
+                np.log(-b * np.expm1(-c / b)) + off,
+                np.log(-b * np.expm1(-(1 - c) / b)) + off,
+            ]
+        )
+
+
+def _tilted(
     low: Floats, high: Floats, c: Floats, f: Floats, s: Floats, b: float, sign: float
-) -> tuple[Floats, Floats]:
-    """Log weight and mean of the normal between ``low`` and ``high``, tilted by the noise."""
+) -> Floats:
+    """Log weight of the normal between ``low`` and ``high``, tilted by the noise."""
     centre = f + sign * s * s / b
     z_low, z_high = (low - centre) / s, (high - centre) / s
     flip = z_low + z_high > 0  # work in the lower tail, where log_ndtr keeps its digits
-    near, far = np.where(flip, -z_high, z_low), np.where(flip, -z_low, z_high)
-    less, more = log_ndtr(near), log_ndtr(far)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        mass = more + np.log(-np.expm1(np.minimum(less - more, -1e-300)))
-        normal = -0.5 * np.log(2 * np.pi)
-        ends = np.exp(normal - z_low**2 / 2 - mass) - np.exp(normal - z_high**2 / 2 - mass)
-        mean = centre + s * ends
-    mean = np.clip(np.where(np.isfinite(mean), mean, (low + high) / 2), low, high)
-    return mass + s * s / (2 * b * b) + sign * (f - c) / b, mean
+    less = log_ndtr(np.where(flip, -z_high, z_low))
+    more = log_ndtr(np.where(flip, -z_low, z_high))
+    mass = more + np.log(-np.expm1(np.minimum(less - more, -1e-300)))
+    return np.asarray(mass + s * s / (2 * b * b) + sign * (f - c) / b)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from gridveil.wind.denoise import posterior_mean, tail_reading, unbias
+from gridveil.wind.denoise import log_likelihood, tail_reading, unbias
 from gridveil.wind.regression import Ridge
 from gridveil.wind.rows import Rows, total
 
@@ -126,7 +126,7 @@ def estimate_spread(rows: Rows, beta: Floats, loss: float, b: float) -> Spread:
             if share > OUTLIERS[0] and rest < _LEAST * s2:
                 break
             spread = Spread(profile * np.sqrt(max(rest, _LEAST * s2)), share)
-            likelihood = posterior_mean(y0, f, spread.at(f), b, share)[1].sum()
+            likelihood = log_likelihood(y0, f, spread.at(f), b, share).sum()
             found.append((float(likelihood) - price, spread))
     return max(found, key=lambda one: one[0])[1]
 

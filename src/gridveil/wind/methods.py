@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.sensitivity import calibrate_laplace
-from gridveil.wind.denoise import posterior_mean
+from gridveil.wind.denoise import matched
 from gridveil.wind.estimate import (
     Spread,
     curve,
@@ -279,9 +279,9 @@ def _tuned(task: Task, prepared: Prepared) -> Outcome:
 def _aim(task: Task, fit: Fit, rows: LocalRows, beta: Vector, loss: float, b: float) -> None:
     """Replace the noisy records by what the restoration should stay near.
 
-    The denoised records are ``f + q``; their residuals are too short (that is what denoising
-    does), so the aim is ``f + k q`` with a loss above the wanted one, from where the
-    restoration comes down. ``k`` beyond what is needed changes nothing but the length.
+    The records with the noise taken out are ``f + q``. The aim is ``f + k q`` with a loss above
+    the wanted one, from where the restoration comes down. ``k`` beyond what is needed changes
+    nothing but the length.
     """
     noisy = task.part(fit)
     spread = estimate_spread(rows, beta, loss, b)
@@ -339,7 +339,7 @@ def _slices(values: Vector) -> Callable[[], Iterator[Vector]]:
 
 def _denoised(X: Vector, y0: Vector, beta: Vector, spread: Spread, b: float) -> Vector:
     f = curve(X, beta)
-    return posterior_mean(y0, f, spread.at(f), b, spread.outliers)[0] - f
+    return matched(y0, f, spread.at(f), b, spread.outliers) - f
 
 
 def _stretched(X: Vector, residual: Vector, beta: Vector, longer: float) -> Vector:
