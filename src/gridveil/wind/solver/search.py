@@ -85,7 +85,10 @@ def _start(rows: Rows, target: Target) -> Point:
 
 
 def _propose(sums: Sums, target: Target, at: Point, last: _Proposal | None) -> _Proposal:
-    """Solve the small problem: by Newton from the last prices, else by a cone program."""
+    """Solve the small problem: by Newton from the last prices, else by a cone program.
+
+    At the start the usual case is tried first: the loss at its target, the weights missed.
+    """
     small, Ru = small_problem(sums, target)
     here = np.zeros_like(small.d)
     answer, kinks = None, Kinks(Loss.PRICED, False)
@@ -93,6 +96,10 @@ def _propose(sums: Sums, target: Target, at: Point, last: _Proposal | None) -> _
         kinks = last.kinks
         scale = small.unit / last.small.unit
         answer = polish(small, replace(last.answer, tau=here, b=last.answer.b * scale), kinks)
+    elif last is None and at.lost > 0:
+        kinks = Kinks(Loss.AT, False)
+        price = at.lost / at.kept / max(small.delta(here), EPS)
+        answer = polish(small, Answer(here, price, np.zeros_like(small.x)), kinks)
     if answer is None:
         rough = solve_small(small)
         kinks = kinks_of(small, rough)
