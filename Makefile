@@ -22,6 +22,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/wind_restore.py
+	$(BIN)/python benchmarks/wind_scale.py
+	$(BIN)/python benchmarks/wind_accuracy.py
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

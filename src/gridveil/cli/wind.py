@@ -211,26 +211,23 @@ def _show_evaluation(found: Evaluation) -> None:
 
     console = out()
     console.print(f"[bold red]{OWNER_MARK}[/]")
-    shown = table(
-        "turbine", "records", "RMSE", "largest error", "loss real", "released", "error of weights",
-        "energy real", "released",
-    )  # fmt: skip
+    shown = table("turbine", "records", "RMSE", "largest", "loss", "weights", "energy")
     for one in found.turbines:
         shown.add_row(
             one.name,
             f"{one.rows:,}",
             f"{one.rmse:.4f}",
             f"{one.largest_error:.3f}",
-            f"{one.real_loss:.4g}",
-            f"{one.released_loss:.4g}",
+            f"{one.released_loss:.4g} ({one.real_loss:.4g})",
             f"{one.weight_error:.4f}",
-            f"{one.real_energy:.5g}",
-            f"{one.released_energy:.5g}",
+            f"{one.released_energy:.5g} ({one.real_energy:.5g})",
         )
     console.print(shown)
     console.print(
+        "RMSE and largest error of a record, error of the weights: shares of capacity. Loss of the "
+        "regression, and energy in record-lengths at full power: released (real).\n"
         f"{found.clipped:,} of {found.rows:,} real values lay outside [0, capacity] and were "
-        "clipped. Errors are in shares of capacity."
+        "clipped."
     )
     console.print(
         "Do not let these figures decide what to publish: choosing the release that comes closest "

@@ -21,6 +21,7 @@ from gridveil.privacy.sensitivity import calibrate_laplace
 from gridveil.wind.denoise import matched
 from gridveil.wind.estimate import (
     Spread,
+    Weights,
     curve,
     estimate_loss,
     estimate_spread,
@@ -39,7 +40,7 @@ from gridveil.wind.queries import (
     weights_query,
 )
 from gridveil.wind.records import Records
-from gridveil.wind.restore import Restoration, restore
+from gridveil.wind.restore import Restoration, restore, restore_closely
 from gridveil.wind.rows import LocalRows, total
 
 Vector = NDArray[np.float64]
@@ -49,6 +50,7 @@ Progress = Callable[[str], None]
 _MARGIN = 1.1
 _LONGEST = 64.0
 _FLOOR = 0.01
+_SLACK = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Settings:
     split
         Shares of epsilon for records, loss or spread, and weights; None for the method's own.
     gamma_weights, gamma_records
-        The restoration's prices; None for the method's own.
+        The restoration's prices; None for the method's own: 1e-5 for wpo; tuned weighs them by
+        how well they are known.
     nominal
         Tuned: the typical residual that the split is planned for, in shares of capacity.
     """
@@ -262,17 +265,7 @@ def _tuned(task: Task, prepared: Prepared) -> Outcome:
         radius = float(prepared.radius) if for_spread else 0.0
         loss = estimate_loss(rows, fit.ridge, weights, b, radius, spread, scale)
         _aim(task, fit, rows, weights.beta, loss, b)
-        gamma = task.settings.gamma_weights
-        reach = float(np.sqrt(np.linalg.eigvalsh(np.linalg.pinv(fit.ridge.factor))[-1]))
-        turbines.append(
-            _restored(
-                task,
-                fit,
-                loss=loss,
-                weights=weights.beta,
-                gamma_weights=task.settings.gamma_records * reach if gamma is None else gamma,
-            )
-        )
+        turbines.append(_restored_closely(task, fit, loss, weights))
     return Outcome(turbines, {"radius of the spread query": str(prepared.radius)})
 
 
@@ -305,6 +298,32 @@ def _loss_of_aim(rows: LocalRows, fit: Fit, beta: Vector, longer: float) -> floa
     z, square = total(rows.map(partial(_aim_moments, W=W, beta=beta, longer=longer)))
     excess = z @ (z + fit.ridge.whitening.E @ z)
     return float(np.sqrt(max(float(square) - float(excess), 0.0)))
+
+
+def _restored_closely(task: Task, fit: Fit, loss: float, weights: Weights) -> Released:
+    """Meet the loss, and the weights as well as they are known.
+
+    The weights' covariance over the residuals' variance weighs them against the records as their
+    errors do; a tenth of it, since the aim's own weights say nothing.
+    """
+    gamma = task.settings.gamma_weights
+    if gamma is None:
+        task.progress(f"restoring {fit.group.name}")
+        rows = fit.with_noisy(task.part(fit))
+        found = restore_closely(
+            rows,
+            loss=loss,
+            weights=weights.beta,
+            slack=_SLACK * weights.covariance * fit.rows / loss**2,
+            whitening=fit.ridge.whitening,
+            price=_MARGIN - 1,
+        )
+        if found is not None:
+            return Released(lambda: found.records(rows), found)
+        # A step of the weights moves the records by at most its length times this.
+        reach = np.linalg.eigvalsh(np.linalg.pinv(fit.ridge.factor))[-1]
+        gamma = task.settings.gamma_records * float(np.sqrt(reach))
+    return _restored(task, fit, loss=loss, weights=weights.beta, gamma_weights=gamma)
 
 
 def _restored(

@@ -110,7 +110,8 @@ def release(
         Three shares of epsilon that add up to 1: for the records, for the loss (tuned: the
         spread), for the weights. The method's own by default.
     gamma_weights, gamma_records
-        The restoration's prices of the weights and of the records.
+        The restoration's prices of the weights and of the records. Without one for the weights,
+        tuned weighs them by how well they are known, and wpo takes the paper's 1e-5.
     nominal
         Tuned: the typical distance of a record from its curve that the split is planned for, as a
         share of capacity. A public guess; accuracy depends on it a little, privacy not at all.

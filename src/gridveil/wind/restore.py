@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from gridveil.wind.rows import Rows
 from gridveil.wind.solver.cone import CERTIFIED, VERSION, solve_whole
 from gridveil.wind.solver.passes import Point
+from gridveil.wind.solver.projection import project
 from gridveil.wind.solver.search import Found, search
 from gridveil.wind.solver.small import EPS, Target
 from gridveil.wind.solver.whitening import Whitening, whiten
@@ -141,6 +142,49 @@ def restore(
     return Restoration(
         objective, gap, passes, "streaming", found.sums.loss, weights_now, basis.rows, basis.W,
         found.point,
+    )  # fmt: skip
+
+
+def restore_closely(
+    rows: Rows,
+    *,
+    loss: float,
+    weights: ArrayLike,
+    slack: ArrayLike,
+    whitening: Whitening,
+    price: float,
+) -> Restoration | None:
+    """Restore noisy records to a loss, and to weights as close as they are known.
+
+    Least squares in place of the norms of `restore`, with the weights' own uncertainty. The
+    objective is half of ``||y - y0||^2 + e'S^-1 e``, ``e`` the miss of the weights.
+
+    Parameters
+    ----------
+    rows
+        Public columns with the noisy records, whose loss should exceed the wanted one.
+    loss, weights
+        What the restored records should have.
+    slack
+        ``S``, ``(p, p)``: how far the weights may be missed, in squares of records' distance.
+    whitening
+        The basis of the same rows.
+    price
+        Where to start the search for the price of the loss: 0 or more.
+
+    Returns
+    -------
+    The restoration, or None where no records in the box have this loss about these weights.
+    """
+    bbar = _check(rows, loss, weights, 0.0, 1.0)
+    matrix = np.asarray(slack, dtype=np.float64)
+    found = project(rows, whitening, loss=loss, weights=bbar, slack=matrix, price=price)
+    if found is None:
+        return None
+    reached = whitening.W @ found.z
+    return Restoration(
+        found.objective, found.gap, found.passes, "streaming, least squares", found.loss, reached,
+        whitening.rows, whitening.W, found.point,
     )  # fmt: skip
 
 
