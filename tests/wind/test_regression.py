@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from conftest import FULL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -96,7 +97,7 @@ MODEL = fit_features(rows_of(MODEL_X), 1e-3)
 ALPHA = 0.3
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=10_000 if FULL else 300, deadline=None, derandomize=True)
 @given(
     st.lists(st.floats(0, 1), min_size=40, max_size=40),
     st.integers(0, 39),

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import FULL, adjacency
 from typer.testing import CliRunner
 
 from gridveil import wind
@@ -282,8 +283,6 @@ def test_constant_speed_few_rows_and_zeros_have_an_answer(ledger):
 
 
 def test_the_ledger_refuses_power_that_was_published(ledger):
-    from conftest import adjacency
-
     ledger.charge(
         "wind records", epsilon=1, adjacency=[adjacency("speed")], clear=["power"], purpose="x"
     )
@@ -398,3 +397,64 @@ def test_evaluating_the_wrong_file_is_refused(scada, tmp_path):
     (out / STATEMENT_FILE).write_text(json.dumps(body))
     with pytest.raises(InputError, match="no wind power records"):
         evaluate(out, scada)
+
+
+# -- what real data looks like ---------------------------------------------------------------------
+
+
+def scada_of_four_turbines(rows_each: int) -> pa.Table:
+    """Ten-minute data with gaps, negative standby power, curtailment and float32 columns."""
+    rng = np.random.default_rng(11)
+    parts = []
+    for number in range(4):
+        speed = (8 * rng.weibull(2, rows_each)).astype(np.float32)
+        power = np.interp(speed, *power_curve()) * 2050 + rng.normal(0, 50, rows_each)
+        power[speed < 3] = -rng.uniform(2, 12, (speed < 3).sum())  # standby
+        power[rng.random(rows_each) < 0.03] *= 0.4  # curtailed
+        power[rng.random(rows_each) < 0.01] = np.nan  # gaps
+        times = np.datetime64("2013-01-01") + np.arange(rows_each) * np.timedelta64(10, "m")
+        parts.append(
+            pa.table(
+                {
+                    "Date_time": pa.array(times.astype("datetime64[s]")),
+                    "Wind_turbine_name": [f"R8074{number}"] * rows_each,
+                    "Ws_avg": speed,
+                    "P_avg": power.astype(np.float32),
+                    "Ba_avg": rng.normal(0, 1, rows_each),
+                }
+            )
+        )
+    return pa.concat_tables(parts)
+
+
+def test_a_year_of_a_wind_farm_goes_through_without_hand_holding(tmp_path):
+    table = scada_of_four_turbines(100_000)
+    source = tmp_path / "la_haute.parquet"
+    pq.write_table(table, source)
+    result = run(
+        "wind", "release", source, "--speed", "Ws_avg", "--power", "P_avg", "--capacity", 2050,
+        "--turbine", "Wind_turbine_name", "--key", "Date_time", "--missing", "drop", "--alpha",
+        "10%", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    released = pq.read_table(tmp_path / "out" / "records.parquet")
+    assert released.column_names == ["Date_time", "Wind_turbine_name", "Ws_avg", "P_avg"]
+    assert released.schema.field("P_avg").type == pa.float32()
+    assert 395_000 < len(released) < 397_000
+    assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
+    found = evaluate(tmp_path / "out", source)
+    assert found.clipped > 30_000
+    for turbine in found.turbines:
+        assert turbine.rmse < 0.1
+        assert turbine.released_loss == pytest.approx(turbine.real_loss, rel=0.1)
+        assert turbine.released_energy == pytest.approx(turbine.real_energy, rel=0.01)
+
+
+def test_many_rows_of_zeros_have_an_answer(ledger):
+    rows = 1_000_000 if FULL else 50_000
+    table = pa.table({"v": np.linspace(0, 25, rows), "p": np.zeros(rows)})
+    records = wind.read_records(table, speed="v", power="p", capacity=1)
+    made = wind.release(records, epsilon=1, alpha=0.1, ledger=ledger)
+    values = np.concatenate(list(made.blocks()))
+    assert values.mean() < 0.05
+    assert ((values >= 0) & (values <= 1)).all()
