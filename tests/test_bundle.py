@@ -12,7 +12,7 @@ from conftest import make_release
 
 from gridveil import bundle
 from gridveil.bundle import check_target, write_bundle
-from gridveil.errors import InputError
+from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
 from gridveil.verification import verify_bundle
@@ -44,6 +44,16 @@ def test_the_ledger_notes_the_release(release, ledger, tmp_path):
     assert len(ledger.standing("numbers").unreleased) == 1
     release.write(tmp_path / "out")
     assert ledger.standing("numbers").unreleased == set()
+
+
+def test_a_ledger_that_fails_at_the_end_does_not_hide_the_bundle(release, tmp_path, monkeypatch):
+    def full(*_):
+        raise LedgerError("The disk is full.")
+
+    monkeypatch.setattr(Ledger, "record_release", full)
+    with pytest.warns(RuntimeWarning, match=r"The bundle was written, but .* disk is full"):
+        placed = release.write(tmp_path / "out")
+    assert all(finding.ok for finding in verify_bundle(placed))
 
 
 def test_an_existing_bundle_is_kept_without_force(release, tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 from gridveil.bundle import Writer, write_bundle
+from gridveil.errors import LedgerError
 from gridveil.privacy.account import Account
 from gridveil.privacy.statement import Statement
 from gridveil.report.page import Section, report_page
@@ -52,10 +54,21 @@ class Release:
         page = report_page(self.statement, tuple(self.files), self.sections())
         files = {**self.files, REPORT_FILE: lambda path: _write_text(path, page)}
         placed, complete = write_bundle(folder, files, self.statement, force=force)
-        if self.account.ledger is not None and self.account.charge is not None:
-            digest = hashlib.sha256(complete.to_json().encode()).hexdigest()
-            self.account.ledger.record_release(self.account.charge, digest)
+        self._note(hashlib.sha256(complete.to_json().encode()).hexdigest())
         return placed
+
+    def _note(self, digest: str) -> None:
+        """Tell the ledger. The bundle is in its place already: a failure here must not hide it."""
+        if self.account.ledger is None or self.account.charge is None:
+            return
+        try:
+            self.account.ledger.record_release(self.account.charge, digest)
+        except LedgerError as problem:
+            warnings.warn(
+                f"The bundle was written, but the ledger could not note it: {problem.what}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {', '.join(self.files)}\n{self.statement!r}"
