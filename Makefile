@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-full lint bench docs clean
+.PHONY: demo test test-full test-optional lint bench docs clean
 
 demo: $(READY)
 	$(BIN)/gridveil demo --output demo-release
@@ -14,6 +14,9 @@ test: lint
 
 test-full: lint
 	GRIDVEIL_FULL=1 $(BIN)/pytest -n auto
+
+test-optional:
+	PYTHON=$(PYTHON) tests/optional/run
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -37,4 +40,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist site demo-release
+	rm -rf $(VENV) .venv-optional build dist site demo-release

@@ -12,7 +12,7 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-_PARTS = ("wind",)
+_PARTS = ("grid", "wind")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from gridveil import __version__
-from gridveil.cli import ledger, wind
+from gridveil.cli import grid, ledger, wind
 from gridveil.cli.console import JsonOption, QuietOption, show_error, show_unexpected
 from gridveil.errors import GridveilError
 
@@ -61,6 +61,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(wind.app, name="wind")
+app.add_typer(grid.app, name="grid")
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -21,3 +21,19 @@ def steps(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title)
         yield lambda words: progress.update(task, description=f"{title}: {words}")
+
+
+@contextmanager
+def counted(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar with the time left; gives a function that takes how many of how many are done."""
+    console = err()
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeLeft())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,97 @@
+"""Networks in and out: one module a format, all with the same three functions.
+
+Every module has
+
+- ``read(source) -> Network``, which puts a `Source` of its kind into ``network.source``;
+- ``write(network, path)``, which changes nothing but what was changed in the network;
+- ``write_release(network, path, parameter)``, which builds the file from an allow-list for the
+  private parameter and copies nothing else;
+
+and may have ``strip(data, parameter) -> data``: what is left of ``source.data`` once the parameter
+and all that copies, bounds or was computed from it is out. ``network.split`` keeps the source of
+a format with `strip` and drops that of any other, so that no private number hides in a public
+network.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridveil.errors import InputError
+
+if TYPE_CHECKING:
+    from gridveil.grid.network import Network
+
+SUFFIXES = {".m": "matpower", ".json": "pandapower", ".nc": "pypsa"}
+OBJECTS = {"pandapower": "pandapower", "pypsa": "pypsa"}
+"""Which module reads an object, by the package that its class comes from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where a network came from, and what its format needs to write it back.
+
+    Parameters
+    ----------
+    kind
+        The format: ``"matpower"``, ``"pandapower"`` or ``"pypsa"``.
+    data
+        What the format's module keeps; its own business.
+    private
+        The parameter that was taken out of `data` by `strip`, if one was. A network with such a
+        source is only ever written as a release of that parameter.
+    """
+
+    kind: str
+    data: Any = field(repr=False)
+    private: str | None = None
+
+
+def module_of(kind: str) -> Any:
+    """The module that reads and writes a format, loaded when it is first needed."""
+    try:
+        return importlib.import_module(f"gridveil.grid.formats.{kind}")
+    except ImportError as error:
+        raise InputError(
+            f"Networks of kind '{kind}' need a package that is not installed ({error.name}).",
+            remedy=f"Install it, as in: pip install {kind}.",
+        ) from None
+
+
+def read_case(source: str | os.PathLike[str] | Any) -> Network:
+    """Read a network from a file or an object; it is written back as the same kind.
+
+    Parameters
+    ----------
+    source
+        A MATPOWER case (``.m``), a pandapower net or its ``.json`` file, or a PyPSA network or
+        its ``.nc`` file.
+
+    Raises
+    ------
+    InputError
+        Where the kind is unknown, its package is missing, or the network has problems: all of
+        them are named.
+    """
+    if isinstance(source, str | os.PathLike):
+        suffix = Path(source).suffix.lower()
+        kind = SUFFIXES.get(suffix)
+        if kind is None:
+            raise InputError(
+                f"'{Path(source).name}' is no network that can be read.",
+                remedy=f"Give a file that ends in one of {', '.join(SUFFIXES)}.",
+            )
+    else:
+        packages = [base.__module__.split(".")[0] for base in type(source).__mro__]
+        kind = next((OBJECTS[package] for package in packages if package in OBJECTS), None)
+        if kind is None:
+            raise InputError(
+                f"An object of type {type(source).__name__} is no network.",
+                remedy="Give a path, a pandapower net or a PyPSA network.",
+            )
+    network: Network = module_of(kind).read(source)
+    return network

@@ -1,0 +1,180 @@
+"""pandapower nets, and their ``.json`` files.
+
+What is read, in pandapower's words (its own ``rundcopp`` uses the same):
+
+- **buses**: ``bus``; the reference is an ``ext_grid`` or a ``gen`` with ``slack``. Buses that a
+  closed bus-bus switch joins are one bus; those that no reference reaches are out of service.
+- **loads**: ``load`` that is not controllable, ``p_mw * scaling``. ``shunt`` is separate.
+- **generators**: ``ext_grid``, ``gen``, ``sgen`` and controllable ``load`` (a negative injection),
+  in this order. An ``sgen`` or ``gen`` that is not controllable is a generator whose limits are
+  its set power, never a negative load: so each number has one place to be written back to.
+- **branches**: ``line``, ``trafo``, ``impedance``, in this order; one with an open switch is out of
+  service. A line or transformer without ``max_loading_percent`` has no limit.
+- **costs**: ``poly_cost`` and ``pwl_cost`` of active power.
+
+Three-winding transformers, DC lines, storage, wards and the like are refused.
+
+What a release has, for every private parameter:
+
+=================  ===============================================================================
+bus                kept: name, vn_kv, in_service, coordinates
+line               kept: ends, length, impedance, parallel, in_service, coordinates, limit
+trafo              kept: ends, voltages, impedance, tap, parallel, in_service, limit
+impedance          kept: ends, impedance, in_service, limit
+switch             kept: bus, element, et, closed
+load               kept: bus, p_mw, q_mvar, scaling, in_service, controllable, limits
+gen, sgen          kept: bus, in_service, controllable, slack, limits; p_mw only of fixed ones
+ext_grid, shunt    kept: bus, in_service, limits; power of shunts
+poly_cost          kept: cost of active power; that of reactive power is 0
+pwl_cost           kept: active power
+dropped            res_*, std_types, std_type, type, zone, measurement, controller, group,
+                   characteristics, profiles, dispatch, voltage set points and limits, reactive
+                   limits, sn_mva of loads and units, the net's name and options, every column
+                   and table that is not named here
+=================  ===============================================================================
+
+and in particular, names of elements being kept unless they are the ones with the private number:
+
+=================  ===============================================================================
+capacity           line: max_i_ka from the released capacity at 100% loading, df 1; name dropped.
+                   trafo: sn_mva is the net's base and vk_percent, vkr_percent are on it;
+                   max_loading_percent from the released capacity; no-load losses 0; name dropped.
+                   impedance: sn_mva from the released capacity, per-unit values on it
+load               load: p_mw from the released load of the bus (all on its first load);
+                   q_mvar 0, scaling 1, name dropped
+generator_limit    min_p_mw, max_p_mw (and p_mw of fixed units) from the released limits; scaling
+                   1, name dropped; ends of piecewise-linear costs moved to the released limits
+cost               poly_cost and pwl_cost from the released costs; names of units dropped
+=================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gridveil.errors import InputError
+from gridveil.grid.checks import check
+from gridveil.grid.costs import clip_points
+from gridveil.grid.formats import Source
+from gridveil.grid.formats.pandapower_edit import put
+from gridveil.grid.formats.pandapower_release import strip
+from gridveil.grid.formats.pandapower_tables import build
+from gridveil.grid.network import Network
+from gridveil.grid.public import check_parameter
+
+__all__ = ["read", "strip", "write", "write_release"]
+
+
+def read(source: str | os.PathLike[str] | Any) -> Network:
+    """Read a pandapower net, or a ``.json`` file of one.
+
+    Raises
+    ------
+    InputError
+        Where pandapower is not installed, the file is no net, or the net can't be a DC model.
+    """
+    library = _library()
+    if isinstance(source, str | os.PathLike):
+        net = _from_file(library, Path(source))
+    elif isinstance(source, library.pandapowerNet):
+        net = copy.deepcopy(source)
+    else:
+        raise InputError(
+            f"An object of type {type(source).__name__} is no pandapower net.",
+            remedy="Give a pandapower net or the path of its .json file.",
+        )
+    return check(replace(build(net), source=Source("pandapower", net)))
+
+
+def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
+    """The net that `network` came from with the values that changed; written where `path` says.
+
+    Raises
+    ------
+    InputError
+        Where the network did not come from pandapower, or a value has no column to go to.
+    """
+    net = copy.deepcopy(_source(network).data)
+    put(net, build(net), network)
+    return _save(net, path)
+
+
+def write_release(network: Network, path: str | os.PathLike[str] | None, parameter: str) -> Any:
+    """Write `network`, with released values in it, for publication; gives back the new net.
+
+    Parameters
+    ----------
+    network
+        A network with the released values of `parameter`.
+    path
+        Where to; None gives back the net only.
+    parameter
+        ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``.
+    """
+    source = _source(network)
+    check_parameter(parameter)
+    net = copy.deepcopy(source.data) if source.private else strip(source.data, parameter)
+    if parameter == "generator_limit":
+        network = _with_public_ends(network)
+    put(net, build(net), network)
+    return _save(net, path)
+
+
+def _with_public_ends(network: Network) -> Network:
+    """Piecewise-linear costs from the lower to the upper released limit, all inner points kept."""
+    units = network.generators
+    low, high = units.p_min.copy(), units.p_max.copy()
+    for at, points in enumerate(units.points):
+        if points is not None and len(points) > 2:
+            low[at] = min(low[at], points[1, 0] - 1.0)
+            high[at] = max(high[at], points[-2, 0] + 1.0)
+    return replace(network, generators=clip_points(units, low, high))
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("pandapower")
+    except ImportError as error:
+        raise InputError(
+            f"Reading and writing pandapower nets needs pandapower ({error.name} is missing).",
+            remedy="Install it: pip install gridveil[pandapower].",
+        ) from None
+
+
+def _from_file(library: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
+    try:
+        net = library.from_json(str(path))
+    except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pandapower
+        raise InputError(
+            f"'{path.name}' is no pandapower net ({type(error).__name__}).",
+            remedy="Write it with pandapower.to_json.",
+        ) from None
+    if not isinstance(net, library.pandapowerNet):
+        raise InputError(
+            f"'{path.name}' holds something else than a pandapower net.",
+            remedy="Write it with pandapower.to_json.",
+        )
+    return net
+
+
+def _source(network: Network) -> Source:
+    source = network.source
+    if not isinstance(source, Source) or source.kind != "pandapower":
+        raise InputError(
+            f"Network '{network.name}' did not come from pandapower.",
+            remedy="Write it as the kind that it came from.",
+        )
+    return source
+
+
+def _save(net: Any, path: str | os.PathLike[str] | None) -> Any:
+    if path is not None:
+        _library().to_json(net, str(path))
+    return net

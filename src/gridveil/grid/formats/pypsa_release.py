@@ -1,0 +1,91 @@
+"""What of a PyPSA network may be published, by the parameter that is private."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridveil.grid.formats.pypsa_tables import Snapshot, per_unit, static, values
+
+# Attributes that are copied, at the snapshot. Whatever is not here is not written.
+KEPT: dict[str, tuple[str, ...]] = {
+    "Bus": ("v_nom", "x", "y"),
+    "Line": (
+        *("bus0", "bus1", "x", "r", "b", "g", "length", "v_ang_max", "active"),
+        *("s_nom", "s_max_pu"),
+    ),
+    "Transformer": (
+        *("bus0", "bus1", "x", "r", "b", "g", "tap_ratio", "phase_shift", "v_ang_max", "active"),
+        *("s_nom", "s_max_pu"),
+    ),
+    "Load": ("bus", "p_set", "q_set", "sign", "active"),
+    "Generator": (
+        *("bus", "control", "active", "p_nom", "p_min_pu", "p_max_pu", "p_set"),
+        *("marginal_cost", "marginal_cost_quadratic"),
+    ),
+}
+# What is taken off that list when a parameter is private. The elements that have it lose their
+# names too, since people write ratings into them; their order stays.
+WITHHELD: dict[str, dict[str, tuple[str, ...]]] = {
+    "capacity": {
+        "Line": ("s_nom", "s_max_pu"),
+        "Transformer": ("s_nom", "s_max_pu", "x", "r", "b", "g"),
+    },
+    "load": {"Load": ("p_set", "q_set", "sign")},
+    "generator_limit": {"Generator": ("p_nom", "p_min_pu", "p_max_pu", "p_set")},
+    "cost": {"Generator": ("marginal_cost", "marginal_cost_quadratic")},
+}
+SERIES = {
+    *("s_max_pu", "p_set", "q_set", "phase_shift", "p_min_pu", "p_max_pu"),
+    *("marginal_cost", "marginal_cost_quadratic"),
+}
+
+
+def strip(data: Snapshot, parameter: str) -> Snapshot:
+    """A new network with what is on the allow-list of `parameter`, and nothing else of `data`."""
+    bare = importlib.import_module("pypsa").Network()
+    typed = per_unit(data)
+    for component, kept in KEPT.items():
+        frame = typed.get(component, static(data.network, component))
+        if not len(frame):
+            continue
+        withheld = WITHHELD[parameter].get(component, ())
+        columns = {
+            name: _values(data, frame, component, name)
+            for name in kept
+            if name not in withheld and name in frame
+        }
+        if component == "Transformer" and parameter == "capacity":
+            columns |= _on_base(frame)
+        if component == "Line" and parameter == "capacity":
+            columns["s_nom"] = np.full(len(frame), np.inf)
+        plain = [f"{component.lower()} {place}" for place in range(len(frame))]
+        bare.add(component, plain if withheld else list(frame.index.astype(str)), **columns)
+    return Snapshot(bare, bare.snapshots[0])
+
+
+def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> Any:
+    if name.startswith("bus"):
+        return [str(bus) for bus in frame[name]]
+    if name == "control":
+        # Which unit is the slack is topology; other kinds of control are about voltages.
+        return ["Slack" if kind == "Slack" else "PQ" for kind in frame[name]]
+    if name == "active":
+        return frame[name].to_numpy(dtype=bool)
+    of_type = name == "phase_shift" and (frame["type"] != "").to_numpy(dtype=bool)
+    own = frame[name].to_numpy(dtype=float)
+    return np.where(of_type, own, values(data, component, name)) if name in SERIES else own
+
+
+def _on_base(frame: pd.DataFrame) -> dict[str, Any]:
+    """Impedances (public) on 1 MVA instead of on ratings (private), and no limit."""
+    rating = frame["s_nom"].to_numpy(dtype=float)
+    return {
+        "s_nom": np.ones(len(frame)),
+        "s_max_pu": np.full(len(frame), np.inf),
+        "x": frame["x"].to_numpy(dtype=float) / rating,
+        "r": frame["r"].to_numpy(dtype=float) / rating,
+    }

@@ -1,0 +1,279 @@
+"""What a PyPSA network says at one snapshot, as a :class:`~gridveil.grid.network.Network`.
+
+The numbers are those that PyPSA's own ``optimize`` uses for a lossless linear model of this
+snapshot alone, on a base of 1 MVA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from gridveil.errors import InputError
+from gridveil.grid.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
+
+BRANCHES = ("Line", "Transformer")
+# Components that the model has, or that say nothing about power flows.
+KNOWN = {
+    *("Bus", "Generator", "Load", "Line", "Transformer", "ShuntImpedance", "Carrier"),
+    *("SubNetwork", "LineType", "TransformerType", "Shape"),
+}
+NEEDED: dict[str, tuple[str, ...]] = {
+    "Bus": ("carrier",),
+    "Load": ("bus", "p_set", "sign", "active"),
+    "Line": ("bus0", "bus1", "s_nom", "s_max_pu", "active", "type"),
+    "Transformer": (
+        *("bus0", "bus1", "s_nom", "s_max_pu", "active", "type", "tap_ratio", "phase_shift"),
+    ),
+    "Generator": (
+        *("bus", "control", "p_nom", "p_min_pu", "p_max_pu", "p_set", "active"),
+        *("marginal_cost", "marginal_cost_quadratic"),
+    ),
+}
+# Switches that turn a component into something else than the model has: value allowed, remedy.
+PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
+    "Generator": {
+        "committable": (False, "The model has no unit commitment: set it to False."),
+        "maintainable": (False, "The model has no maintenance: set it to False."),
+        "p_nom_extendable": (False, "Fix its size: n.optimize.fix_optimal_capacities()."),
+        "sign": (1.0, "Use sign 1 and negative limits."),
+        "e_sum_min": (-np.inf, "The model has one snapshot: drop the energy limit."),
+        "e_sum_max": (np.inf, "The model has one snapshot: drop the energy limit."),
+    },
+    "Line": {"s_nom_extendable": (False, "Fix its size: n.optimize.fix_optimal_capacities().")},
+    "Transformer": {
+        "s_nom_extendable": (False, "Fix its size: n.optimize.fix_optimal_capacities()."),
+        "phase_shift_min": (0.0, "The model has fixed phase shifts: use phase_shift."),
+        "phase_shift_max": (0.0, "The model has fixed phase shifts: use phase_shift."),
+    },
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A PyPSA network and the snapshot of it that is read."""
+
+    network: Any = field(repr=False)
+    label: Any
+
+
+def static(network: Any, component: str) -> pd.DataFrame:
+    """The table of a component."""
+    frame: pd.DataFrame = network.c[component].static
+    return frame
+
+
+def values(source: Snapshot, component: str, name: str) -> Floats:
+    """One attribute of every element at the snapshot, from the series where there is one."""
+    frame = static(source.network, component)
+    found = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float).copy()
+    series = source.network.c[component].dynamic.get(name)
+    if series is not None and len(series.columns):
+        here = frame.index.isin(series.columns)
+        found[here] = series.loc[source.label, frame.index[here]].to_numpy(dtype=float)
+    return found
+
+
+def build(source: Snapshot) -> Network:
+    """Read the tables; the result has no ``source`` yet."""
+    network = source.network
+    _refuse_unsupported(network)
+    branches = _branches(source)
+    units = _generators(source)
+    load = np.zeros(len(static(network, "Bus")))
+    drawn = -values(source, "Load", "p_set") * values(source, "Load", "sign")
+    active = _active(network, "Load")
+    np.add.at(load, _places(network, "Load", "bus")[active], drawn[active])
+    buses = Buses(
+        name=tuple(static(network, "Bus").index.astype(str)),
+        load=load,
+        shunt=np.zeros(len(load)),
+        reference=_reference(network, branches, units),
+        in_service=np.ones(len(load), dtype=bool),
+    )
+    notes = (
+        ("shunt impedances are left out, as in PyPSA's own optimize",)
+        if len(static(network, "ShuntImpedance"))
+        else ()
+    )
+    return Network(str(network.name) or "PyPSA network", 1.0, buses, units, branches, notes=notes)
+
+
+def _active(network: Any, component: str) -> Bools:
+    return static(network, component)["active"].to_numpy(dtype=bool)
+
+
+def _refuse_unsupported(network: Any) -> None:
+    if not len(static(network, "Bus")):
+        raise InputError("The PyPSA network has no bus.", remedy="Give a network with buses.")
+    for component, needed in NEEDED.items():
+        absent = [name for name in needed if name not in static(network, component)]
+        if absent:
+            raise InputError(
+                f"Table {component} of the PyPSA network has no column {absent[0]}.",
+                remedy="Add it: n.add gives every attribute its default.",
+            )
+    for component in network.components:
+        frame = component.static
+        if component.name in KNOWN or not len(frame):
+            continue
+        used = frame.index[frame["active"].astype(bool)] if "active" in frame else frame.index
+        if len(used):
+            raise InputError(
+                f"The PyPSA network has a {component.name} ('{used[0]}'), which the DC model does "
+                "not have.",
+                remedy=f"Remove it: n.remove('{component.name}', ...), or set active to False.",
+            )
+    carrier = static(network, "Bus")["carrier"]
+    if (carrier != "AC").any():
+        raise InputError(
+            f"Bus '{carrier.index[carrier != 'AC'][0]}' of the PyPSA network has a carrier other "
+            "than AC.",
+            remedy="Keep the AC part of the network only.",
+        )
+    for component, plain in PLAIN.items():
+        _refuse_special(network, component, plain)
+    units = network.c["Generator"]
+    if hasattr(units, "has_piecewise") and units.has_piecewise("marginal_cost"):
+        raise InputError(
+            "Generators of the PyPSA network have a piecewise marginal_cost.",
+            remedy="Use marginal_cost and marginal_cost_quadratic.",
+        )
+
+
+def _refuse_special(network: Any, component: str, plain: dict[str, tuple[Any, str]]) -> None:
+    frame = static(network, component)
+    frame = frame[frame["active"].to_numpy(dtype=bool)]
+    for name, (allowed, remedy) in plain.items():
+        if name not in frame:
+            continue
+        other = frame.index[(frame[name] != allowed).to_numpy(dtype=bool)]
+        if len(other):
+            raise InputError(
+                f"{component} '{other[0]}' of the PyPSA network has {name} "
+                f"{frame[name].loc[other[0]]}.",
+                remedy=remedy,
+            )
+
+
+def _places(network: Any, component: str, end: str) -> Ints:
+    frame = static(network, component)
+    buses = static(network, "Bus").index
+    at = buses.get_indexer(pd.Index(frame[end]))
+    if (at < 0).any():
+        element = frame.index[at < 0][0]
+        raise InputError(
+            f"{component} '{element}' is at bus '{frame[end].loc[element]}' ({end}), which is not "
+            "in the PyPSA network.",
+            remedy="Correct the bus, or remove the element.",
+        )
+    return np.asarray(at, dtype=np.int64)
+
+
+def per_unit(source: Snapshot) -> dict[str, pd.DataFrame]:
+    """Tables of lines and transformers with types turned into numbers, as PyPSA does it."""
+    work = source.network.copy()
+    try:
+        work.calculate_dependent_values()
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"PyPSA can't work out the impedances of lines and transformers: {error}.",
+            remedy="Give x, r and s_nom as numbers, or types that the network has.",
+        ) from None
+    return {component: static(work, component) for component in BRANCHES}
+
+
+def _branches(source: Snapshot) -> Branches:
+    tables = per_unit(source)
+    lines, trafos = tables["Line"], tables["Transformer"]
+    both = [tables[component] for component in BRANCHES]
+    network = source.network
+    ends = {
+        f"{end}_bus": np.concatenate([_places(network, c, bus) for c in BRANCHES])
+        for end, bus in (("from", "bus0"), ("to", "bus1"))
+    }
+    # PyPSA's own x_pu of a transformer has its T model in it; optimize uses the one without.
+    rating = trafos["s_nom"].to_numpy(dtype=float)
+    limit = [
+        table["s_nom"].to_numpy(dtype=float) * values(source, component, "s_max_pu")
+        for component, table in tables.items()
+    ]
+    angle = _join(both, "v_ang_max")
+    shift = values(source, "Transformer", "phase_shift")
+    typed = (trafos["type"] != "").to_numpy(dtype=bool)
+    shift = np.where(typed, trafos["phase_shift"].to_numpy(dtype=float), shift)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        impedance = {
+            name: np.concatenate([lines[f"{letter}_pu"], trafos[letter] / rating])
+            for name, letter in (("resistance", "r"), ("reactance", "x"))
+        }
+    return Branches(
+        name=_names(network, BRANCHES),
+        **ends,
+        **impedance,
+        tap=np.concatenate([np.ones(len(lines)), trafos["tap_ratio"]]),
+        shift=np.concatenate([np.zeros(len(lines)), shift]),
+        capacity=np.concatenate(limit),
+        angle_min=-angle,
+        angle_max=angle,
+        in_service=np.concatenate([_active(network, component) for component in BRANCHES]),
+    )
+
+
+def _join(tables: list[pd.DataFrame], name: str) -> Floats:
+    return np.concatenate(
+        [
+            table[name].to_numpy(dtype=float) if name in table else np.full(len(table), np.inf)
+            for table in tables
+        ]
+    )
+
+
+def _names(network: Any, components: tuple[str, ...]) -> tuple[str, ...]:
+    """Names as they are, with the component's where a line and a transformer share one."""
+    names = [(c, str(name)) for c in components for name in static(network, c).index]
+    plain = tuple(name for _, name in names)
+    return plain if len(set(plain)) == len(plain) else tuple(f"{c} {name}" for c, name in names)
+
+
+def _generators(source: Snapshot) -> Generators:
+    network = source.network
+    size = values(source, "Generator", "p_nom")
+    fixed = values(source, "Generator", "p_set")
+    low = size * values(source, "Generator", "p_min_pu")
+    high = size * values(source, "Generator", "p_max_pu")
+    still = ~np.isnan(fixed)
+    count = len(size)
+    return Generators(
+        name=_names(network, ("Generator",)),
+        bus=_places(network, "Generator", "bus"),
+        p_min=np.where(still, fixed, low),
+        p_max=np.where(still, fixed, high),
+        in_service=_active(network, "Generator"),
+        quadratic=values(source, "Generator", "marginal_cost_quadratic"),
+        linear=values(source, "Generator", "marginal_cost"),
+        constant=np.zeros(count),
+        points=(None,) * count,
+    )
+
+
+def _reference(network: Any, branches: Branches, units: Generators) -> Bools:
+    """In every island the bus of its slack unit, else of its first unit, else its first bus."""
+    count = len(static(network, "Bus"))
+    used = branches.in_service
+    ends = (branches.from_bus[used], branches.to_bus[used])
+    graph = coo_array((np.ones(int(used.sum())), ends), shape=(count, count))
+    island = connected_components(graph, directed=False)[1]
+    slack = (static(network, "Generator")["control"] == "Slack").to_numpy(dtype=bool)
+    chosen: dict[int, int] = {}
+    for places in (units.bus[slack & units.in_service], units.bus[units.in_service], range(count)):
+        for place in places:
+            chosen.setdefault(int(island[place]), int(place))
+    reference = np.zeros(count, dtype=bool)
+    reference[list(chosen.values())] = True
+    return reference

@@ -1,0 +1,86 @@
+"""Where to draw the buses of a network that has no map: close where few branches lie between.
+
+Distances are numbers of branches. Pivot scaling (classical scaling of the distances to some buses)
+gives a start at any size; on networks of a few hundred buses it is improved by stress
+majorisation, which makes distances in the picture follow those in the network.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from gridveil.grid.network import Network
+
+Floats = NDArray[np.float64]
+
+_PIVOTS = 120
+_SMALL = 600  # buses up to which every pair counts
+_ROUNDS = 60
+
+
+def bus_positions(network: Network) -> Floats:
+    """Coordinates of every bus, ``(buses, 2)``, within the unit square or so; no randomness."""
+    count = len(network.buses)
+    if count < 3:
+        return np.column_stack([np.linspace(0, 1, count), np.zeros(count)])
+    graph = _graph(network)
+    pivots = _spread_out(graph, min(_PIVOTS, count))
+    start = _pivot_scaling(_finite(dijkstra(graph, indices=pivots, unweighted=True)))
+    if count <= _SMALL:
+        start = _majorise(start, _finite(dijkstra(graph, unweighted=True)))
+    low, high = start.min(0), start.max(0)
+    return np.asarray((start - low) / max(float((high - low).max()), 1e-12))
+
+
+def _graph(network: Network) -> csr_array[np.float64]:
+    lines = network.branches
+    some = lines.in_service
+    ends = np.concatenate([lines.from_bus[some], lines.to_bus[some]])
+    others = np.concatenate([lines.to_bus[some], lines.from_bus[some]])
+    size = len(network.buses)
+    return csr_array((np.ones(len(ends)), (ends, others)), shape=(size, size))
+
+
+def _spread_out(graph: csr_array[np.float64], count: int) -> NDArray[np.int64]:
+    """Buses far from each other: each next one is the farthest from those before."""
+    pivots = [0]
+    nearest = _finite(dijkstra(graph, indices=[0], unweighted=True))[0]
+    while len(pivots) < count:
+        pivots.append(int(nearest.argmax()))
+        distance = _finite(dijkstra(graph, indices=[pivots[-1]], unweighted=True))[0]
+        nearest = np.minimum(nearest, distance)
+    return np.array(pivots)
+
+
+def _finite(distance: Floats) -> Floats:
+    """Islands are drawn a little further apart than anything connected."""
+    reached = distance[np.isfinite(distance)]
+    return np.where(np.isfinite(distance), distance, reached.max(initial=0.0) + 2)
+
+
+def _pivot_scaling(distance: Floats) -> Floats:
+    square = distance.T**2
+    centred = square - square.mean(0) - square.mean(1, keepdims=True) + square.mean()
+    left, _, _ = np.linalg.svd(-centred / 2, full_matrices=False)
+    place = left[:, :2] * np.sqrt(len(left))
+    # Buses at the end of equal chains would lie on top of each other: fan them out a little.
+    turn = np.arange(len(place)) * 2.399963
+    return np.asarray(place + 1e-3 * np.column_stack([np.cos(turn), np.sin(turn)]))
+
+
+def _majorise(place: Floats, distance: Floats) -> Floats:
+    """Lower the stress, the weighted sum of squares of (drawn - real) distances."""
+    weight = 1 / np.maximum(distance, 1) ** 2
+    np.fill_diagonal(weight, 0.0)
+    laplacian = np.diag(weight.sum(1)) - weight
+    inverse = np.linalg.pinv(laplacian, hermitian=True)
+    place = place * distance.mean() / max(float(np.abs(place).mean()), 1e-12)
+    for _ in range(_ROUNDS):
+        drawn = np.linalg.norm(place[:, None] - place[None], axis=2)
+        pull = weight * distance / np.maximum(drawn, 1e-9)
+        np.fill_diagonal(pull, 0.0)
+        place = inverse @ ((np.diag(pull.sum(1)) - pull) @ place)
+    return place

@@ -1,0 +1,1 @@
+"""Internals of the population OPF engine: flows, columns, solvers, certificates, workers."""

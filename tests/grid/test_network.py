@@ -1,0 +1,196 @@
+"""The network model: immutable, splits by parameter, and is whole again with values."""
+
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+from grid.making import tables, write_case
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridveil.errors import InputError, SealedError
+from gridveil.grid import Buses, cases, read_case
+from gridveil.grid.costs import clip_points, cost_at, slopes
+from gridveil.grid.public import PARAMETERS
+from gridveil.privacy.sealed import Limits, unseal
+
+RANGES = {
+    "capacity": (1, 5000),
+    "load": (-100, 1000),
+    "generator_limit": (-100, 1000),
+    "cost": (-50, 200),
+}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return read_case(write_case(tmp_path_factory.mktemp("tiny")))
+
+
+def test_nothing_can_be_changed(tiny):
+    with pytest.raises(ValueError, match="read-only"):
+        tiny.branches.capacity[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        tiny.generators.points[1][0, 0] = 1
+    with pytest.raises(FrozenInstanceError):
+        tiny.name = "other"
+    mine = np.ones(3)
+    changed = tiny.with_load(mine)
+    mine[0] = 7
+    assert changed.buses.load[0] == 1
+
+
+def test_columns_must_match():
+    with pytest.raises(InputError, match="2 names and 1 entries of load"):
+        Buses(("a", "b"), [1.0], [0, 0], [True, False], [True, True])
+    with pytest.raises(InputError, match="load are not all numbers"):
+        Buses(("a",), ["secret"], [0], [True], [True])
+
+
+def test_repr_says_what_there_is(tiny):
+    assert repr(tiny) == (
+        "Network 'tiny' on 100 MVA\n"
+        "  buses       3, load 150.0 MW on 2\n"
+        "  branches    3, 2 of them limited\n"
+        "  generators  3, capacity 219.0 MW"
+    )
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_split_and_back(tiny, parameter):
+    whole = tiny.linearised() if parameter == "cost" else tiny
+    sealed, public = whole.split(parameter, RANGES[parameter])
+    table, columns, unit = PARAMETERS[parameter]
+    assert (sealed.name, sealed.unit, len(sealed)) == (parameter, unit, public.entries)
+    assert len(public.entry_names()) == public.entries
+    again = public.with_values(parameter, unseal(sealed))
+    for column in columns:
+        np.testing.assert_array_equal(
+            getattr(getattr(again, table), column), getattr(getattr(whole, table), column)
+        )
+        with pytest.raises(SealedError, match=f"{column} is private"):
+            getattr(getattr(public, table), column)
+    np.testing.assert_array_equal(public.branches.reactance, whole.branches.reactance)
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_public_network_holds_no_private_number(tmp_path, parameter):
+    parts = tables()
+    place = {
+        "capacity": ("branch", [5], np.array([[71.13], [72.17], [0]])),
+        "load": ("bus", [2], np.array([[0], [73.19], [74.23]])),
+        "generator_limit": (
+            "gen",
+            [8, 9],
+            np.array([[175.29, 15.31], [176.37, 21.41], [-1.43, -9.47]]),
+        ),
+        "cost": ("gencost", [5], np.array([[77.53], [78.59], [79.61], [0], [0], [0]])),
+    }
+    table, columns, values = place[parameter]
+    if parameter == "cost":
+        parts["gencost"][:, 4:] = 0
+        parts["gencost"][:, 0] = 2
+    else:
+        parts["gencost"][1, [4, 8, 9]] = 21.41, 176.37, 5500
+    parts[table][:, columns] = values
+    network = read_case(write_case(tmp_path, parts))
+    _, public = network.split(parameter, RANGES[parameter])
+    held = pickle.dumps(public)
+    private = [v for v in values.ravel() if v]
+    whole = pickle.dumps(replace(network, source=None))
+    for value in private:
+        assert np.float64(value).tobytes() in whole
+        assert np.float64(value).tobytes() not in held
+        assert repr(float(value)).encode() not in held
+
+
+def test_only_the_support_is_private(tiny):
+    _, public = tiny.split("capacity", Limits(1, 100))
+    assert public.entry_names() == ("1-2", "2-3")
+    assert np.isinf(public.with_values("capacity", [5, 6]).branches.capacity[2])
+    _, public = tiny.split("load", (-10, 100))
+    assert public.entry_names() == ("2", "3")
+    _, public = tiny.split("generator_limit", (-10, 200))
+    assert public.entry_names()[:2] == ("g1 p_min", "g3 p_min")
+
+
+def test_values_outside_the_range_are_clipped(tiny):
+    sealed, _ = tiny.split("capacity", (1, 75))
+    assert unseal(sealed).tolist() == [75, 70]
+
+
+def test_splits_that_are_refused(tiny):
+    with pytest.raises(InputError, match="positive lower end"):
+        tiny.split("capacity", (0, 100))
+    with pytest.raises(InputError, match="no parameter that can be private"):
+        tiny.split("reactance", (0, 100))
+    with pytest.raises(InputError, match="linearised"):
+        tiny.split("cost", (0, 100))
+    with pytest.raises(InputError, match="two finite ends"):
+        tiny.split("load", (0, np.inf))
+    for odd in (5, (1, 2, 3), ("a", "b"), None):
+        with pytest.raises(InputError, match="pair of numbers"):
+            tiny.split("load", odd)
+    _, public = tiny.split("capacity", (1, 100))
+    with pytest.raises(InputError, match="not all numbers"):
+        public.with_values("capacity", ["a", "b"])
+    with pytest.raises(InputError, match="split by capacity, not by load"):
+        public.with_values("load", [1, 2])
+    with pytest.raises(InputError, match="needs 2 numbers"):
+        public.with_values("capacity", [1, 2, 3])
+    with pytest.raises(InputError, match="needs 2 numbers"):
+        public.with_values("capacity", [1, np.nan])
+
+
+def test_linearised_costs_are_mean_slopes(tiny):
+    linear = tiny.linearised().generators
+    assert linear.linear.tolist() == pytest.approx([20 + 0.02 * 130, 1900 / 80, 40])
+    assert not linear.quadratic.any()
+    assert linear.points == (None, None, None)
+
+
+def test_islands():
+    network = cases.rts96()
+    assert set(network.islands()) == {0}
+    inside = [len({end[0] for end in name.split("-")}) == 1 for name in network.branches.name]
+    cut = replace(network, branches=replace(network.branches, in_service=inside))
+    areas = np.array([int(name[0]) - 1 for name in network.buses.name])
+    np.testing.assert_array_equal(cut.islands(), areas)
+
+
+def test_read_case_tells_what_it_can_read():
+    with pytest.raises(InputError, match=r"ends in one of \.m, \.json, \.nc"):
+        read_case("grid.xlsx")
+    with pytest.raises(InputError, match="type dict is no network"):
+        read_case({})
+
+
+def test_a_curve_of_one_line_has_no_inner_points():
+    base = cases.rts96().generators
+    line = np.array([[10.0, 105.0], [60.0, 605.0]])
+    units = replace(base, points=(line,) + (None,) * (len(base) - 1))
+    assert clip_points(units, 20, 30).points[0].tolist() == [[20, 205], [30, 305]]
+    assert clip_points(units, 20, 20).points[0].tolist() == [[20, 205], [21, 215]]
+
+
+@given(
+    st.lists(st.floats(0.5, 50), min_size=2, max_size=6),
+    st.lists(st.floats(0, 100), min_size=6, max_size=6),
+    st.floats(-50, 150),
+    st.floats(1, 300),
+)
+def test_clipped_curves_keep_their_lines(widths, steep, low, width):
+    x = np.concatenate([[0], np.cumsum(widths)])
+    y = np.concatenate([[10], 10 + np.cumsum(np.sort(steep)[: len(widths)] * widths)])
+    points = np.column_stack([x, y])
+    base = cases.rts96().generators
+    units = replace(base, points=(points,) + (None,) * (len(base) - 1))
+    clipped = clip_points(units, low, low + width).points[0]
+    assert clipped[0, 0] == min(low, points[1, 0] - 1)
+    assert clipped[-1, 0] == max(low + width, points[-2, 0] + 1)
+    np.testing.assert_array_equal(clipped[1:-1], points[1:-1])
+    assert (np.diff(slopes(clipped)) > -1e-3).all()
+    for at in np.linspace(low, low + width, 7):
+        # Slopes of the end segments are rounded to 1e-4 $/MWh.
+        assert cost_at(clipped, at) == pytest.approx(cost_at(points, at), abs=1e-4 * 400 + 0.02)

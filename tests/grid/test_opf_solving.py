@@ -1,0 +1,256 @@
+"""Flows, certificates and the ladder: proofs must fail where an answer is wrong."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from grid.reference import random_network, with_branches, with_generators
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridveil.errors import InputError
+from gridveil.grid.opf import Status, solve_population
+from gridveil.grid.population import Population
+from gridveil.grid.solving import flows as flows_module
+from gridveil.grid.solving import ladder as ladder_module
+from gridveil.grid.solving.certificates import certify
+from gridveil.grid.solving.columns import Slack
+from gridveil.grid.solving.flows import Flows
+from gridveil.grid.solving.formulation import Formulation
+from gridveil.grid.solving.models import LinearModel, Outcome, Way, solve_lazily, without_numbers
+
+seeds = st.integers(0, 10_000)
+FEW = settings(max_examples=25)
+
+
+def formulation(network, slack=None):
+    form = Formulation(network, "series", own_costs=True, pieces=None, slack=slack or Slack())
+    return form, form.batch(Population(1), network.branches.capacity)
+
+
+@FEW
+@given(seeds)
+def test_sparse_and_dense_flows_agree(seed):
+    network = random_network(seed, buses=9, islands=2)
+    dense = Flows(network)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flows_module, "DENSE_ENTRIES", 0)
+        sparse = Flows(network)
+    rng = np.random.default_rng(seed)
+    injection, values = rng.normal(size=(3, 9)), rng.normal(size=(3, len(network.branches)))
+    lines = np.arange(len(network.branches))
+    assert dense.dense is not None
+    assert sparse.dense is None
+    np.testing.assert_allclose(dense.of(injection), sparse.of(injection), atol=1e-12)
+    np.testing.assert_allclose(dense.back(values), sparse.back(values), atol=1e-12)
+    np.testing.assert_allclose(dense.rows(lines), sparse.rows(lines), atol=1e-12)
+    np.testing.assert_allclose(dense.rows(lines), sparse.rows(lines[::-1])[::-1], atol=1e-12)
+
+
+def test_few_rows_are_remembered(monkeypatch):
+    network = random_network(2, buses=9)
+    whole = Flows(network)
+    monkeypatch.setattr(flows_module, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(flows_module, "CACHED_ENTRIES", 9)
+    flows = Flows(network)
+    for lines in ([0, 1], [2, 3], [0, 3]):
+        np.testing.assert_allclose(
+            flows.rows(np.array(lines)), whole.rows(np.array(lines)), atol=1e-12
+        )
+
+
+def test_parallel_lines_share_by_susceptance():
+    network = random_network(1)
+    flows, last = Flows(network), len(network.branches) - 2
+    ratio = flows.b[last] / flows.b[0]
+    np.testing.assert_allclose(flows.rows(np.array([last])), ratio * flows.rows(np.array([0])))
+
+
+def test_cancelling_reactances_are_refused():
+    network = random_network(1)
+    b = len(network.branches)
+    x, on = network.branches.reactance.copy(), network.branches.in_service.copy()
+    on[:] = False
+    on[[0, b - 2]] = True
+    x[b - 2] = -x[0]
+    only = with_branches(network, in_service=on, reactance=x, resistance=np.zeros(b))
+    with pytest.raises(InputError, match="cancel"):
+        solve_population(only)
+
+
+@FEW
+@given(seeds, st.sampled_from([Slack(), Slack(lines=True, price=50), Slack(buses=True, price=50)]))
+def test_a_certificate_holds_for_wrong_answers_too(seed, slack):
+    # Any prices give a bound that is not above the cost; any columns a cost not below it.
+    network = random_network(seed, tight=1.2)
+    form, batch = formulation(network, slack)
+    right = solve_lazily(LinearModel(form), batch, 0)
+    if right.outcome is not Outcome.SOLVED:
+        return
+    good = certify(form, batch, [right])
+    rng = np.random.default_rng(seed)
+    wrong = replace(
+        right,
+        x=right.x + rng.normal(0, 5, right.x.shape),
+        balance=right.balance + rng.normal(0, 3, right.balance.shape),
+        prices=right.prices + rng.normal(0, 1, right.prices.shape),
+    )
+    bad = certify(form, batch, [wrong])
+    slip = 1e-9 * abs(good.cost[0])
+    assert good.gap[0] <= 1e-9
+    assert bad.bound[0] <= good.cost[0] + slip
+    if bad.violation[0] <= 1e-9:
+        assert bad.cost[0] >= good.bound[0] - slip
+    assert bad.gap[0] > 1e-9
+
+
+@FEW
+@given(seeds)
+def test_units_without_an_upper_limit_are_certified(seed):
+    # Also from p_min < 0, where the box of such a unit begins below zero.
+    network = random_network(seed, tight=1.2)
+    p_max = np.where(np.arange(8) % 2 == 1, np.inf, network.generators.p_max)
+    found = solve_population(with_generators(network, p_max=p_max))
+    high = np.where(np.isinf(p_max), 1e4, p_max)
+    bounded = solve_population(with_generators(network, p_max=high))
+    assert found.certified.all()
+    np.testing.assert_allclose(found.cost, bounded.cost, rtol=1e-9)
+    assert (found.bound <= bounded.cost * (1 + 1e-12)).all()
+
+
+def test_infeasible_models_have_infinite_costs_and_a_proof():
+    network = random_network(4, tight=1.3)
+    lines = len(network.branches)
+    too_much = Population(3, load=np.array([[1.0], [20.0], [-20.0]]) * np.ones((1, 6)))
+    found = solve_population(network, too_much, keep=("dispatch", "nodal_price"))
+    assert list(found.status) == [Status.OPTIMAL, Status.INFEASIBLE, Status.INFEASIBLE]
+    assert list(np.isinf(found.cost)) == [False, True, True]
+    assert np.isnan(found.dispatch[1:]).all()
+    congested = solve_population(network, capacity=np.full(lines, 1.0))
+    assert congested.status[0] == Status.INFEASIBLE
+    assert congested.bound[0] == np.inf
+    negative = solve_population(network, capacity=np.full(lines, -1.0))
+    assert negative.status[0] == Status.INFEASIBLE
+
+
+def test_a_curved_infeasible_model_is_proved_infeasible():
+    network = random_network(4, curved=True)
+    found = solve_population(network, capacity=np.full(len(network.branches), 1.0))
+    assert found.status[0] == Status.INFEASIBLE
+
+
+def test_a_model_without_a_lowest_cost_is_unbounded():
+    network = random_network(4, tight=100.0)
+    endless = np.full(8, np.inf)
+    paid = with_generators(network, p_max=endless, p_min=-endless)
+    assert solve_population(paid).status[0] == Status.UNBOUNDED
+    assert solve_population(paid).cost[0] == -np.inf
+
+
+def wrong_first(monkeypatch, until):
+    """Let every rung before `until` give a slightly wrong answer."""
+    real = ladder_module.solve_lazily
+    calls = []
+
+    def lie(solver, batch, k):
+        calls.append(solver)
+        answer = real(solver, batch, k)
+        if len(calls) > until:
+            return answer
+        return replace(answer, balance=answer.balance + 0.01)
+
+    monkeypatch.setattr(ladder_module, "solve_lazily", lie)
+
+
+@pytest.mark.parametrize(
+    ("until", "status"),
+    [
+        (0, Status.OPTIMAL),
+        (1, Status.FROM_SCRATCH),
+        (2, Status.INTERIOR),
+        (3, Status.TIGHT),
+        (4, Status.UNCERTIFIED),
+    ],
+)
+def test_the_ladder_is_climbed_where_the_proof_fails(monkeypatch, until, status):
+    network = random_network(4, tight=1.3)
+    right = solve_population(network).cost[0]
+    wrong_first(monkeypatch, until)
+    found = solve_population(network)
+    assert found.status[0] == status
+    assert found.certified[0] == (status != Status.UNCERTIFIED)
+    assert found.cost[0] == pytest.approx(right, rel=1e-9)
+    assert (found.gap[0] <= 1e-9) == (status != Status.UNCERTIFIED)
+
+
+@pytest.mark.parametrize(("until", "status"), [(1, Status.FROM_SCRATCH), (2, Status.TIGHT)])
+def test_the_quadratic_ladder_is_climbed(monkeypatch, until, status):
+    network = random_network(4, tight=1.3, curved=True)
+    right = solve_population(network).cost[0]
+    monkeypatch.setattr(ladder_module, "polished", lambda form, batch, answer: answer)
+    wrong_first(monkeypatch, until)
+    found = solve_population(network)
+    assert found.status[0] == status
+    assert found.cost[0] == pytest.approx(right, rel=1e-9)
+
+
+def test_polishing_makes_a_rough_answer_exact(monkeypatch):
+    network = random_network(4, tight=1.3, curved=True)
+    real = ladder_module.solve_lazily
+    right = solve_population(network).cost[0]
+    calls = []
+
+    def rough(solver, batch, k):
+        calls.append(k)
+        answer = real(solver, batch, k)
+        return replace(answer, x=answer.x * (1 + 1e-5), balance=answer.balance * (1 + 1e-5))
+
+    monkeypatch.setattr(ladder_module, "solve_lazily", rough)
+    found = solve_population(network)
+    assert found.status[0] == Status.OPTIMAL
+    assert len(calls) == 1
+    assert found.gap[0] <= 1e-12
+    assert found.cost[0] == pytest.approx(right, rel=1e-9)
+
+
+def test_a_solver_that_gives_up_is_a_status(monkeypatch):
+    monkeypatch.setattr(
+        ladder_module,
+        "solve_lazily",
+        lambda solver, batch, k: without_numbers(Outcome.FAILED, solver.form),
+    )
+    found = solve_population(random_network(4))
+    assert found.status[0] == Status.FAILED
+    assert np.isnan(found.cost[0])
+    assert found.gap[0] == np.inf
+    assert not found.certified[0]
+
+
+def test_infeasibility_is_not_believed_without_proof(monkeypatch):
+    real = ladder_module.solve_lazily
+    calls = []
+
+    def lie(solver, batch, k):
+        calls.append(k)
+        return (
+            without_numbers(Outcome.INFEASIBLE, solver.form)
+            if len(calls) == 1
+            else real(solver, batch, k)
+        )
+
+    network = random_network(4, tight=1.3)
+    right = solve_population(network).cost[0]
+    monkeypatch.setattr(ladder_module, "solve_lazily", lie)
+    found = solve_population(network)
+    assert found.status[0] == Status.FROM_SCRATCH
+    assert found.cost[0] == pytest.approx(right, rel=1e-9)
+
+
+def test_every_way_of_highs_solves_a_model():
+    form, batch = formulation(random_network(4, tight=1.3))
+    ways = (Way(), Way(presolve="on"), Way(solver="ipm", presolve="on"), Way(tolerance=1e-10))
+    gaps = [
+        certify(form, batch, [solve_lazily(LinearModel(form, way), batch, 0)]).gap[0]
+        for way in ways
+    ]
+    assert max(gaps) <= 1e-9

@@ -1,0 +1,522 @@
+"""pandapower nets in and out. Runs where pandapower is installed (tests/optional/run)."""
+
+import contextlib
+import copy
+import functools
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridveil.errors import InputError
+from gridveil.grid.formats import pandapower as fmt
+from gridveil.grid.formats import read_case
+from gridveil.grid.opf import solve_population
+from gridveil.grid.population import Population
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pp = pytest.importorskip("pandapower", reason="pandapower is not installed")
+    nw = pytest.importorskip("pandapower.networks", reason="pandapower is not installed")
+
+# The library's own warnings are not ours to fix.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+PARAMETERS = ("capacity", "load", "generator_limit", "cost")
+
+
+def wide_net():
+    return copy.deepcopy(_wide_net())
+
+
+@functools.cache
+def _wide_net():
+    """Every element that is read, with numbers that turn up nowhere else."""
+    net = pp.create_empty_network(name="wide", sn_mva=100.0, add_stdtypes=True)
+    for k in range(7):
+        pp.create_bus(net, 20.0 if k == 5 else 110.0, name=f"node {k}", geodata=(k, 2.0 * k))
+    for k, (a, b) in enumerate([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3)]):
+        pp.create_line_from_parameters(
+            net, a, b, 10.0 + k, 0.06, 0.4 + k / 100, 9.0, 0.09459 + k / 91, name=f"line {k}",
+            max_loading_percent=77.31, parallel=1 + k % 2, df=0.9713,
+        )  # fmt: skip
+    pp.create_transformer_from_parameters(
+        net, 2, 5, 63.137, 110.0, 20.5, 0.41, 11.37, 17.3, 0.23, shift_degree=30.0,
+        tap_side="hv", tap_neutral=0, tap_pos=3, tap_step_percent=1.5, tap_step_degree=0.0,
+        tap_changer_type="Ratio", max_loading_percent=88.13, name="trafo", df=0.9517,
+    )  # fmt: skip
+    pp.create_impedance(net, 0, 2, 0.01, 0.0913, 71.239, name="tie")
+    pp.create_switch(net, 4, 6, "b", closed=True)
+    pp.create_switch(net, 1, 5, "l", closed=False)
+    for k, bus in enumerate([1, 2, 3, 5, 6, 6]):
+        pp.create_load(
+            net, bus, 13.1717 + 3.7 * k, 2.3131 + k / 7, scaling=0.9331, name=f"load {k}",
+            controllable=k == 2, min_p_mw=1.1379, max_p_mw=26.9731,
+        )  # fmt: skip
+    pp.create_ext_grid(net, 0, min_p_mw=-91.773, max_p_mw=141.991, name="grid")
+    pp.create_gen(net, 3, 11.7719, min_p_mw=3.1187, max_p_mw=61.7273, name="gen", sn_mva=61.7273)
+    pp.create_gen(net, 1, 9.3719, controllable=False, name="fixed gen")
+    pp.create_sgen(net, 4, 7.9133, 1.0, scaling=0.871, controllable=False, name="fixed sgen")
+    pp.create_sgen(
+        net, 5, 3.0, controllable=True, min_p_mw=0.3331, max_p_mw=21.3313, name="sgen",
+        min_q_mvar=-1.0, max_q_mvar=1.0,
+    )  # fmt: skip
+    pp.create_shunt(net, 2, 0.5, p_mw=1.7, vn_kv=105.0, step=2)
+    for element, kind, price in [(0, "ext_grid", 41.377), (0, "gen", 23.711), (1, "sgen", 9.173)]:
+        pp.create_poly_cost(net, element, kind, cp1_eur_per_mw=price)
+    # Fixed: a cost that does not count.
+    pp.create_poly_cost(net, 0, "sgen", cp1_eur_per_mw=8.191)
+    pp.create_poly_cost(net, 2, "load", cp1_eur_per_mw=-57.339)
+    return net
+
+
+def pwl_net():
+    net = wide_net()
+    net.poly_cost = net.poly_cost[net.poly_cost.et != "gen"]
+    points = [[3.1187, 20.0, 22.713], [20.0, 40.0, 38.917], [40.0, 61.7273, 44.131]]
+    pp.create_pwl_cost(net, 0, "gen", points)
+    return net
+
+
+def solve(network):
+    return solve_population(
+        network, Population(1), convention="matpower", keep=("nodal_price", "dispatch")
+    )
+
+
+def frames(net):
+    """Every table of the source's own data; what a run leaves behind starts with an underscore."""
+    return {k: v for k, v in net.items() if isinstance(v, pd.DataFrame) and not k.startswith("_")}
+
+
+def assert_same(left, right):
+    assert set(left) == set(right)
+    for name, frame in frames(left).items():
+        pd.testing.assert_frame_equal(frame, right[name], check_exact=True, obj=name)
+    assert left.std_types == right.std_types
+    assert (left.name, left.f_hz, left.sn_mva) == (right.name, right.f_hz, right.sn_mva)
+
+
+@pytest.mark.parametrize(
+    "case", ["case5", "case6ww", "case9", "case24_ieee_rts", "case30", "case39", "case118"]
+)
+def test_cost_and_prices_are_those_of_rundcopp(case):
+    net = getattr(nw, case)()
+    found = solve(fmt.read(net))
+    pp.rundcopp(net)
+    assert found.cost[0] == pytest.approx(net.res_cost, rel=1e-6)
+    np.testing.assert_allclose(found.nodal_price[0], net.res_bus.lam_p, rtol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("case", "share"), [("case5", 1.0), ("case6ww", 0.7), ("case9", 0.5), ("case24_ieee_rts", 0.7)]
+)
+def test_prices_of_congested_lines_are_those_of_rundcopp(case, share):
+    net = getattr(nw, case)()
+    for table in ("line", "trafo"):
+        if "max_loading_percent" in net[table]:
+            net[table]["max_loading_percent"] *= share
+    found = solve(fmt.read(net))
+    pp.rundcopp(net)
+    assert np.ptp(found.nodal_price[0]) > 1.0, "nothing is congested"
+    assert found.cost[0] == pytest.approx(net.res_cost, rel=1e-8)
+    np.testing.assert_allclose(found.nodal_price[0], net.res_bus.lam_p, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [wide_net, pwl_net])
+def test_every_element_means_what_rundcopp_takes_it_for(make):
+    net = make()
+    network = fmt.read(net)
+    found = solve(network)
+    pp.rundcopp(net)
+    assert found.cost[0] == pytest.approx(net.res_cost, rel=1e-6)
+    alive = network.buses.in_service
+    assert alive.tolist() == [True] * 6 + [False]
+    np.testing.assert_allclose(found.nodal_price[0][alive], net.res_bus.lam_p[alive], rtol=2e-4)
+    assert len(set(np.round(found.nodal_price[0][alive], 3))) > 1, "nothing is congested"
+
+
+def test_reactances_and_limits_are_those_of_rundcopp_on_a_big_case():
+    net = nw.case300()
+    branches = fmt.read(net).branches
+    pp.rundcopp(net)
+    theirs = net._ppc_opf["branch"].real
+    np.testing.assert_allclose(branches.reactance, theirs[:, 3], rtol=1e-12)
+    np.testing.assert_allclose(branches.tap, theirs[:, 8], rtol=1e-12)
+    np.testing.assert_allclose(branches.shift, theirs[:, 9], atol=1e-12)
+    np.testing.assert_allclose(branches.capacity, theirs[:, 5], rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [wide_net, pwl_net, nw.case30, nw.case39, nw.case118])
+def test_a_plain_round_trip_changes_nothing(make, tmp_path):
+    net = make()
+    before = copy.deepcopy(net)
+    assert_same(fmt.write(fmt.read(net)), before)
+    assert_same(net, before)
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    pp.to_json(net, str(first))
+    fmt.write(read_case(first), second)
+    assert json.loads(first.read_text()) == json.loads(second.read_text())
+
+
+def test_a_line_without_loading_limit_is_unlimited():
+    net = wide_net()
+    net.line.loc[0, "max_loading_percent"] = np.nan
+    network = fmt.read(net)
+    assert np.isinf(network.branches.capacity[0])
+    again = fmt.read(fmt.write(network.with_capacity(np.full(len(network.branches), np.inf))))
+    assert np.isinf(again.branches.capacity).all()
+
+
+def changed(network, factor):
+    """Every value of every kind times a factor, one by one."""
+    buses, units, lines = network.buses, network.generators, network.branches
+    factors = iter(factor)
+    load = buses.load * [next(factors) for _ in range(len(buses))]
+    low, high = (limit * [next(factors)] for limit in (units.p_min, units.p_max))
+    network = network.with_load(load).with_limits(np.minimum(low, high), high)
+    network = network.with_capacity(lines.capacity * [next(factors) for _ in range(len(lines))])
+    return network.with_linear_costs(units.linear * next(factors))
+
+
+def assert_values(network, wanted):
+    pairs = [
+        (network.buses.load, wanted.buses.load),
+        (network.branches.capacity, wanted.branches.capacity),
+        (network.branches.reactance, wanted.branches.reactance),
+        (network.branches.tap, wanted.branches.tap),
+        (network.branches.shift, wanted.branches.shift),
+        (network.generators.p_min, wanted.generators.p_min),
+        (network.generators.p_max, wanted.generators.p_max),
+        (network.generators.linear, wanted.generators.linear),
+        (network.generators.quadratic, wanted.generators.quadratic),
+    ]
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+@settings(max_examples=15, deadline=None)
+@given(factor=st.lists(st.floats(0.5, 2.0), min_size=40, max_size=40))
+def test_random_edits_come_back(factor):
+    network = fmt.read(wide_net())
+    wanted = changed(network, factor)
+    net = fmt.write(wanted)
+    assert_values(fmt.read(net), wanted)
+    for table in ("bus", "shunt", "switch"):
+        pd.testing.assert_frame_equal(net[table], wide_net()[table], check_exact=True)
+
+
+def test_one_edit_touches_one_column():
+    net = wide_net()
+    network = fmt.read(net)
+    load = network.buses.load.copy()
+    load[2] += 1.0
+    written = fmt.write(network.with_load(load))
+    for name, frame in frames(net).items():
+        if name != "load":
+            pd.testing.assert_frame_equal(written[name], frame, check_exact=True)
+    moved = written.load.compare(net.load)
+    assert list(moved.columns.get_level_values(0).unique()) == ["p_mw"]
+    assert list(moved.index) == [1]
+
+
+def test_a_load_where_there_was_none_is_added():
+    network = fmt.read(wide_net())
+    load = network.buses.load.copy()
+    load[0] = 4.5
+    assert fmt.read(fmt.write(network.with_load(load))).buses.load[0] == 4.5
+
+
+# --- releases ------------------------------------------------------------------------------------
+
+
+def private_numbers(net, network, parameter):
+    """The private values, and every raw number in the net that they are made of."""
+    units = network.generators
+    raw = {
+        "capacity": [
+            network.branches.capacity, net.line.max_i_ka, net.line.df, net.trafo.df,
+            net.line.max_loading_percent, net.trafo.max_loading_percent,
+            net.trafo.sn_mva, net.impedance.sn_mva, net.trafo.vk_percent,
+        ],
+        "load": [
+            network.buses.load, net.load.p_mw[~net.load.controllable],
+            net.load.q_mvar[~net.load.controllable], net.load.scaling,
+        ],
+        "generator_limit": [units.p_min, units.p_max, net.gen.p_mw, net.sgen.p_mw[:1]],
+        "cost": [units.linear, *(p[:, 1] for p in units.points if p is not None)],
+    }[parameter]  # fmt: skip
+    numbers = np.abs(np.concatenate([np.asarray(part, float) for part in raw]))
+    return np.unique(numbers[np.isfinite(numbers) & (numbers != 0) & (numbers != 1)])
+
+
+def plant(net, numbers, parameter):
+    """Copy the private numbers into every other place of a net."""
+    text = " ".join(f"{number:.9g}" for number in numbers)
+    some = lambda frame: np.resize(numbers, len(frame))  # noqa: E731
+    net.name = text
+    net.comment = text
+    net.my_numbers = numbers
+    net.my_table = pd.DataFrame({"copy": numbers, "text": text})
+    net.profiles = {"load": pd.DataFrame({"copy": numbers})}
+    net.user_pf_options = {"note": text, "numbers": numbers.tolist()}
+    net.std_types["line"][text] = {"max_i_ka": float(numbers[0])}
+    for table in list(frames(net)):
+        frame = net[table]
+        if len(frame) and table not in ("my_table",):
+            frame["rate_b"] = some(frame)
+            frame["remark"] = text
+    for table in ("line", "trafo"):
+        net[table]["std_type"] = text
+    for table in ("line", "load", "sgen", "gen", "bus"):
+        net[table]["type"] = text
+    net.bus["zone"] = text
+    net.bus["geo"] = json.dumps({"type": "Point", "coordinates": [1, 2], "note": text})
+    carriers = {
+        "capacity": ("line", "trafo", "impedance"), "load": ("load",),
+        "generator_limit": ("gen", "sgen", "ext_grid"), "cost": ("gen", "sgen", "ext_grid"),
+    }  # fmt: skip
+    for table in carriers[parameter]:
+        net[table]["name"] = [f"{text} {k}" for k in range(len(net[table]))]
+    for table in ("load", "gen", "sgen"):
+        net[table]["sn_mva"] = some(net[table])
+    for column in ("min_q_mvar", "max_q_mvar"):
+        for table in ("gen", "sgen", "ext_grid"):
+            net[table][column] = some(net[table])
+    net.gen.loc[0, "p_mw"] = numbers[-1]
+    net.poly_cost["cq1_eur_per_mvar"] = some(net.poly_cost)
+    pp.create_measurement(net, "p", "bus", float(numbers[0]), 1.0, 0, name=text)
+    pp.create_group(net, "bus", [[0]], name=text)
+    for name in ("res_line", "res_bus", "res_gen", "res_load", "res_trafo"):
+        net[name] = pd.DataFrame({"p_mw": numbers, "loading_percent": numbers})
+
+
+def numbers_in(value):
+    """Every number in a parsed file, however deep, also in texts."""
+    if isinstance(value, dict):
+        for part in value.items():
+            yield from numbers_in(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from numbers_in(part)
+    elif isinstance(value, str):
+        try:
+            inner = json.loads(value)
+        except ValueError:
+            return
+        yield from numbers_in(inner)
+    elif isinstance(value, int | float):
+        yield float(value)
+
+
+def leaks(path, numbers):
+    text = Path(path).read_text()
+    shown = [number for number in numbers if f"{number:.7g}" in text]
+    held = np.abs(np.array(list(numbers_in(json.loads(text)))))
+    held = held[np.isfinite(held)]
+    close = [n for n in numbers if np.isclose(held, n, rtol=1e-7, atol=0).any()]
+    return shown + close
+
+
+def released(network, parameter):
+    """Other values than the private ones, as a release has them."""
+    units = network.generators
+    if parameter == "capacity":
+        return network.with_capacity(np.round(network.branches.capacity * 1.07, 1))
+    if parameter == "load":
+        return network.with_load(np.round(network.buses.load * 0.96, 1))
+    if parameter == "cost":
+        return network.with_linear_costs(np.round(units.linear * 1.05, 1))
+    low, high = np.round(units.p_min * 0.95, 1), np.round(units.p_max * 1.05, 1)
+    return network.with_limits(np.minimum(low, high), high)
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+@pytest.mark.parametrize("make", [wide_net, pwl_net])
+def test_a_release_holds_no_copy_of_the_private_numbers(make, parameter, tmp_path):
+    net = make()
+    numbers = private_numbers(net, fmt.read(net), parameter)
+    plant(net, numbers, parameter)
+    network = fmt.read(net)
+    path = tmp_path / "release.json"
+    fmt.write_release(released(network, parameter), path, parameter)
+    assert not leaks(path, numbers)
+    # The control: the same search on the whole net finds them all.
+    fmt.write(network, tmp_path / "all.json")
+    assert set(leaks(tmp_path / "all.json", numbers)) == set(numbers)
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_a_release_reads_as_the_released_network(parameter, tmp_path):
+    network = fmt.read(wide_net())
+    wanted = released(network, parameter)
+    path = tmp_path / "release.json"
+    net = fmt.write_release(wanted, path, parameter)
+    again = fmt.read(path)
+    assert_values(again, wanted)
+    assert again.buses.name == network.buses.name
+    ours = solve(wanted).cost[0]
+    assert solve(again).cost[0] == pytest.approx(ours, rel=1e-8)
+    pp.rundcopp(net)
+    assert net.res_cost == pytest.approx(ours, rel=1e-6)
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_a_split_network_is_written_from_what_was_left(parameter, tmp_path):
+    net = wide_net()
+    numbers = private_numbers(net, fmt.read(net), parameter)
+    network = fmt.read(net)
+    _, public = network.split(parameter, (1.0, 500.0))
+    filled = public.with_values(parameter, np.full(public.entries, 77.5))
+    path = tmp_path / "release.json"
+    filled.write(path)
+    assert not leaks(path, numbers)
+    again = fmt.read(path)
+    assert_values(again, filled)
+
+
+def test_pwl_breakpoints_follow_the_released_limits(tmp_path):
+    network = fmt.read(pwl_net())
+    wanted = released(network, "generator_limit")
+    again = fmt.read(fmt.write_release(wanted, None, "generator_limit"))
+    unit = network.generators.name.index("gen")
+    assert again.generators.points[unit][[0, -1], 0].tolist() == [3.0, 64.8]
+    assert solve(again).cost[0] == pytest.approx(solve(wanted).cost[0], rel=1e-5)
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def drop_bus(net):
+    net.line.loc[0, "from_bus"] = 99
+
+
+def lose_reactance(net):
+    net.line.loc[1, "x_ohm_per_km"] = np.nan
+
+
+def add_trafo3w(net):
+    pp.create_transformer3w(net, 0, 1, 5, "63/25/38 MVA 110/20/10 kV")
+
+
+def add_storage(net):
+    pp.create_storage(net, 1, 1.0, 10.0)
+
+
+def add_dcline(net):
+    pp.create_dcline(net, 0, 3, 10.0, 1.0, 0.1, 1.0, 1.0)
+
+
+def second_reference(net):
+    pp.create_ext_grid(net, 3)
+
+
+def no_reference(net):
+    net.ext_grid["in_service"] = False
+
+
+def two_costs(net):
+    pp.create_poly_cost(net, 0, "gen", 3.0, check=False)
+
+
+def quadratic_load_cost(net):
+    net.poly_cost.loc[net.poly_cost.et == "load", "cp2_eur_per_mw2"] = 1.0
+
+
+def duplicate_index(net):
+    net.line = pd.concat([net.line, net.line.iloc[:1]])
+
+
+def text_in_numbers(net):
+    net.load["p_mw"] = net.load["p_mw"].astype(object)
+    net.load.loc[0, "p_mw"] = "much"
+
+
+def no_buses(net):
+    net.bus = net.bus.iloc[:0]
+
+
+def no_impedance(net):
+    net.line.loc[1, ["x_ohm_per_km", "r_ohm_per_km"]] = 0.0
+
+
+def switch_with_impedance(net):
+    net.switch.loc[0, "z_ohm"] = 0.1
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (drop_bus, "line 0 is at bus 99"),
+        (lose_reactance, "x_ohm_per_km of table line has no value for line 1"),
+        (add_trafo3w, "trafo3w 0"),
+        (add_storage, "storage 0"),
+        (add_dcline, "dcline 0"),
+        (second_reference, "more than one reference bus"),
+        (no_reference, "no reference bus"),
+        (two_costs, "more than one cost"),
+        (quadratic_load_cost, "poly_cost"),
+        (duplicate_index, "index 0 more than once"),
+        (text_in_numbers, "p_mw of table load"),
+        (no_buses, "no bus"),
+        (no_impedance, "no impedance"),
+        (switch_with_impedance, "z_ohm"),
+    ],
+)
+def test_a_net_that_is_no_dc_model_is_refused(damage, says):
+    net = wide_net()
+    damage(net)
+    with pytest.raises(InputError, match=says):
+        fmt.read(net)
+
+
+ODD = [np.nan, None, -5.0, 0.0, "text", 1e300, np.inf, -np.inf, 999, "no column", "no table"]
+TABLES = ["bus", "load", "gen", "sgen", "ext_grid", "shunt", "line", "trafo", "impedance"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    table=st.sampled_from([*TABLES, "switch", "poly_cost", "pwl_cost"]),
+    column=st.integers(0, 50),
+    row=st.integers(0, 50),
+    odd=st.sampled_from(ODD),
+)
+def test_one_odd_value_is_read_or_refused_with_a_reason(table, column, row, odd):
+    net = pwl_net()
+    frame = net[table]
+    name = frame.columns[column % len(frame.columns)]
+    if odd == "no table":
+        net.pop(table)
+    elif odd == "no column":
+        net[table] = frame.drop(columns=name)
+    else:
+        net[table][name] = frame[name].astype(object)
+        net[table].iat[row % len(frame), column % len(frame.columns)] = odd
+    with contextlib.suppress(InputError):
+        fmt.read(net)
+
+
+def test_what_is_no_net_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no pandapower net"):
+        fmt.read(3)
+    with pytest.raises(InputError, match="no file"):
+        fmt.read(tmp_path / "none.json")
+    (tmp_path / "bad.json").write_text("{]")
+    with pytest.raises(InputError, match="no pandapower net"):
+        fmt.read(tmp_path / "bad.json")
+    with pytest.raises(InputError, match="no parameter"):
+        fmt.write_release(fmt.read(wide_net()), None, "voltage")
+
+
+def test_a_missing_library_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandapower", None)
+    with pytest.raises(InputError, match=r"pip install gridveil\[pandapower\]"):
+        fmt.read("net.json")
