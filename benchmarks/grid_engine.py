@@ -4,9 +4,9 @@
 
 Table 1 solves the same models with the engine and with CVXPY (one parametrised problem, built and
 compiled before the clock starts, HiGHS), each on one core, and checks the costs against each
-other in the same run. CVXPY gets fewer models; both columns are CPU times a model, which other
-work on the machine does not stretch. Table 2 gives each
-network a process of its own, so that its peak memory is its own.
+other in the same run. CVXPY gets fewer models; both columns are CPU times a model, the best of
+three tries, which other work on the machine stretches little. Table 2 gives each network a process
+of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -65,6 +65,16 @@ def sample(network, size):
     )
 
 
+def best(work, tries=3):
+    """Do the same work a few times: its answer, and the least CPU time that it took."""
+    times = []
+    for _ in range(tries):
+        start = time.process_time()
+        answer = work()
+        times.append(time.process_time() - start)
+    return answer, min(times)
+
+
 def compare(case, folder):
     """Time both on one case; the ratio, and the largest relative difference of costs."""
     from grid_peer import Peer
@@ -72,20 +82,22 @@ def compare(case, folder):
     ours, theirs = COUNTS[case]
     network = read(case, folder)
     population = sample(network, ours)
-    start = time.process_time()
-    found = solve_population(network, population)
-    mine = (time.process_time() - start) / ours
+    found, mine = best(lambda: solve_population(network, population))
     peer = Peer(network)
     peer.solve(population, 0)
-    start = time.process_time()
-    costs = np.array([peer.solve(population, k) for k in range(1, theirs + 1)])
-    other = (time.process_time() - start) / theirs
+    costs, other = best(lambda: np.array([peer.solve(population, k) for k in range(1, theirs + 1)]))
     own = found.cost[1 : theirs + 1]
     if not (np.isinf(own) == np.isinf(costs)).all():
         raise SystemExit(f"{case}: the two do not agree on which models are infeasible")
     finite = np.isfinite(own)
     off = np.abs(own / costs - 1, where=finite, out=np.zeros(theirs)).max()
-    return mine, other, off, int(np.isinf(found.cost).sum()), bool(found.certified.all())
+    return (
+        mine / ours,
+        other / theirs,
+        off,
+        int(np.isinf(found.cost).sum()),
+        bool(found.certified.all()),
+    )
 
 
 def grow(case, folder, size):

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from gridveil.grid.network import Network
 
 SUFFIXES = {".m": "matpower", ".json": "pandapower", ".nc": "pypsa"}
-OBJECTS = {"pandapower": "pandapower", "pypsa": "pypsa"}
-"""Which module reads an object, by the package that its class comes from."""
+OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA"}
+"""Packages whose objects are networks (their modules here have the same names), as people write
+them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,29 @@ def module_of(kind: str) -> Any:
         ) from None
 
 
+def optional_library(kind: str) -> Any:
+    """The optional package of a format, loaded when it is first needed."""
+    try:
+        return importlib.import_module(kind)
+    except ImportError as error:
+        raise InputError(
+            f"Reading and writing {OBJECTS[kind]} networks needs a package that is not installed "
+            f"({error.name}).",
+            remedy=f"Install it: pip install gridveil[{kind}].",
+        ) from None
+
+
+def source_of(network: Network, kind: str) -> Source:
+    """The source of a network that came from this format, or `InputError`."""
+    source = network.source
+    if not isinstance(source, Source) or source.kind != kind:
+        raise InputError(
+            f"Network '{network.name}' did not come from {OBJECTS[kind]}.",
+            remedy="Write it as the kind that it came from.",
+        )
+    return source
+
+
 def read_case(source: str | os.PathLike[str] | Any) -> Network:
     """Read a network from a file or an object; it is written back as the same kind.
 
@@ -87,7 +111,7 @@ def read_case(source: str | os.PathLike[str] | Any) -> Network:
             )
     else:
         packages = [base.__module__.split(".")[0] for base in type(source).__mro__]
-        kind = next((OBJECTS[package] for package in packages if package in OBJECTS), None)
+        kind = next((package for package in packages if package in OBJECTS), None)
         if kind is None:
             raise InputError(
                 f"An object of type {type(source).__name__} is no network.",

@@ -51,7 +51,6 @@ cost               poly_cost and pwl_cost from the released costs; names of unit
 from __future__ import annotations
 
 import copy
-import importlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +59,7 @@ from typing import Any
 from gridveil.errors import InputError
 from gridveil.grid.checks import check
 from gridveil.grid.costs import clip_points
-from gridveil.grid.formats import Source
+from gridveil.grid.formats import Source, optional_library, source_of
 from gridveil.grid.formats.pandapower_edit import put
 from gridveil.grid.formats.pandapower_release import strip
 from gridveil.grid.formats.pandapower_tables import build
@@ -78,7 +77,7 @@ def read(source: str | os.PathLike[str] | Any) -> Network:
     InputError
         Where pandapower is not installed, the file is no net, or the net can't be a DC model.
     """
-    library = _library()
+    library = optional_library("pandapower")
     if isinstance(source, str | os.PathLike):
         net = _from_file(library, Path(source))
     elif isinstance(source, library.pandapowerNet):
@@ -99,7 +98,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     InputError
         Where the network did not come from pandapower, or a value has no column to go to.
     """
-    net = copy.deepcopy(_source(network).data)
+    net = copy.deepcopy(source_of(network, "pandapower").data)
     put(net, build(net), network)
     return _save(net, path)
 
@@ -116,7 +115,7 @@ def write_release(network: Network, path: str | os.PathLike[str] | None, paramet
     parameter
         ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``.
     """
-    source = _source(network)
+    source = source_of(network, "pandapower")
     check_parameter(parameter)
     net = copy.deepcopy(source.data) if source.private else strip(source.data, parameter)
     if parameter == "generator_limit":
@@ -134,16 +133,6 @@ def _with_public_ends(network: Network) -> Network:
             low[at] = min(low[at], points[1, 0] - 1.0)
             high[at] = max(high[at], points[-2, 0] + 1.0)
     return replace(network, generators=clip_points(units, low, high))
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("pandapower")
-    except ImportError as error:
-        raise InputError(
-            f"Reading and writing pandapower nets needs pandapower ({error.name} is missing).",
-            remedy="Install it: pip install gridveil[pandapower].",
-        ) from None
 
 
 def _from_file(library: Any, path: Path) -> Any:
@@ -164,17 +153,7 @@ def _from_file(library: Any, path: Path) -> Any:
     return net
 
 
-def _source(network: Network) -> Source:
-    source = network.source
-    if not isinstance(source, Source) or source.kind != "pandapower":
-        raise InputError(
-            f"Network '{network.name}' did not come from pandapower.",
-            remedy="Write it as the kind that it came from.",
-        )
-    return source
-
-
 def _save(net: Any, path: str | os.PathLike[str] | None) -> Any:
     if path is not None:
-        _library().to_json(net, str(path))
+        optional_library("pandapower").to_json(net, str(path))
     return net

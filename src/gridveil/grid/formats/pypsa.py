@@ -45,7 +45,6 @@ cost               generators: marginal_cost and marginal_cost_quadratic from th
 
 from __future__ import annotations
 
-import importlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +52,7 @@ from typing import Any
 
 from gridveil.errors import InputError
 from gridveil.grid.checks import check
-from gridveil.grid.formats import Source
+from gridveil.grid.formats import Source, optional_library, source_of
 from gridveil.grid.formats.pypsa_edit import put
 from gridveil.grid.formats.pypsa_release import strip
 from gridveil.grid.formats.pypsa_tables import Snapshot, build
@@ -78,7 +77,7 @@ def read(source: str | os.PathLike[str] | Any, snapshot: Any = None) -> Network:
     InputError
         Where PyPSA is not installed, the file is no network, or it can't be a DC model.
     """
-    library = _library()
+    library = optional_library("pypsa")
     if isinstance(source, str | os.PathLike):
         network = _from_file(library, Path(source))
     elif isinstance(source, library.Network):
@@ -100,7 +99,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     InputError
         Where the network did not come from PyPSA, or a value has no attribute to go to.
     """
-    data: Snapshot = _source(network).data
+    data: Snapshot = source_of(network, "pypsa").data
     copied = Snapshot(data.network.copy(), data.label)
     put(copied, build(copied), network)
     return _save(copied.network, path)
@@ -118,7 +117,7 @@ def write_release(network: Network, path: str | os.PathLike[str] | None, paramet
     parameter
         ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``.
     """
-    source = _source(network)
+    source = source_of(network, "pypsa")
     check_parameter(parameter)
     if source.private:
         bare = Snapshot(source.data.network.copy(), source.data.label)
@@ -126,16 +125,6 @@ def write_release(network: Network, path: str | os.PathLike[str] | None, paramet
         bare = strip(source.data, parameter)
     put(bare, build(bare), network)
     return _save(bare.network, path)
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("pypsa")
-    except ImportError as error:
-        raise InputError(
-            f"Reading and writing PyPSA networks needs PyPSA ({error.name} is missing).",
-            remedy="Install it: pip install gridveil[pypsa].",
-        ) from None
 
 
 def _from_file(library: Any, path: Path) -> Any:
@@ -164,16 +153,6 @@ def _label(network: Any, snapshot: Any) -> Any:
             remedy="Use one of n.snapshots.",
         )
     return snapshot
-
-
-def _source(network: Network) -> Source:
-    source = network.source
-    if not isinstance(source, Source) or source.kind != "pypsa":
-        raise InputError(
-            f"Network '{network.name}' did not come from PyPSA.",
-            remedy="Write it as the kind that it came from.",
-        )
-    return source
 
 
 def _save(network: Any, path: str | os.PathLike[str] | None) -> Any:
