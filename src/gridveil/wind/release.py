@@ -141,8 +141,8 @@ def release(
     chosen = default_features(records) if features is None else features
     fits = fit_records(records, chosen, settings.ridge)
     prepared = prepare(fits, adjacency.alpha, total, settings)
-    account = _account(records, total, adjacency, settings, dataset, ledger, seed)
     noisy = _scratch(records)
+    account = _account(records, total, adjacency, settings, dataset, ledger, seed)
     task = Task(account, records, fits, adjacency.alpha, settings, noisy, say)
     outcome = run(task, prepared)
     return WindRelease(task, outcome, _facts(task, prepared, outcome, chosen))

@@ -174,11 +174,15 @@ def restore_closely(
 
     Returns
     -------
-    The restoration, or None where no records in the box have this loss about these weights.
+    The restoration, or None where no records in the box have this loss about these weights, or
+    the numbers do not allow to find them.
     """
     bbar = _check(rows, loss, weights, 0.0, 1.0)
     matrix = np.asarray(slack, dtype=np.float64)
-    found = project(rows, whitening, loss=loss, weights=bbar, slack=matrix, price=price)
+    try:
+        found = project(rows, whitening, loss=loss, weights=bbar, slack=matrix, price=price)
+    except np.linalg.LinAlgError:
+        found = None
     if found is None:
         return None
     reached = whitening.W @ found.z

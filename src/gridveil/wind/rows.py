@@ -7,6 +7,7 @@ the answer does not depend on where the rows are kept.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -40,14 +41,14 @@ class Rows(Protocol):
         ...
 
 
-class LocalRows:
+class LocalRows(ABC):
     """Rows that are read in this process: the only kind that may hold private power."""
 
     features: Features
 
+    @abstractmethod
     def blocks(self) -> Iterator[Block]:
         """Yield `(X, y)`; `y` is empty where the rows carry no power."""
-        raise NotImplementedError
 
     def map(self, function: Callable[[Floats, Floats], T]) -> Iterator[T]:
         """Yield `function(X, y)` for every block, in block order."""
