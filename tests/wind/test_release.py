@@ -246,6 +246,14 @@ def test_bad_public_input_charges_nothing(ledger, wrong):
     assert ledger.entries() == []
 
 
+def test_a_query_that_could_not_be_asked_is_refused_before_the_charge(ledger):
+    # So small an alpha asks for a grid that the spread of these rows overflows.
+    call = {"epsilon": 1, "alpha": "1e-12", "split": ["0.4", "0.3", "0.3"], "ledger": ledger}
+    with pytest.raises(InputError, match="more steps"):
+        wind.release(paper_records(5000), **call)
+    assert ledger.entries() == []
+
+
 def test_speeds_that_are_no_speeds_are_refused(ledger):
     for speeds in (np.full(50, 5.0), np.linspace(0, 1e6, 50)):
         table = pa.table({"v": speeds, "p": np.linspace(0, 1, 50)})

@@ -57,5 +57,11 @@ def draw_network(network: Network, loading: Floats, path: Path, *, title: str) -
     axes.set(title=title, xticks=[], yticks=[], aspect="equal")
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=3)
+    axes.legend(
+        frameon=False,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.02),
+        ncols=3,
+        markerscale=max(1, 5 / size),
+    )
     figure.savefig(path)

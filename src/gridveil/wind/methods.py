@@ -186,6 +186,10 @@ def _prepare_tuned(
     )
     shares = settings.split or (plan.records, plan.spread, plan.weights)
     mixes = [mix] * len(fits)
+    if shares[1]:
+        # Its curves are not known yet, but any curve needs at least the grid of this one.
+        flat = [np.zeros(fit.features.width) for fit in fits]
+        spread_query(fits, flat, _radius(plan, shares), alpha).check(epsilon * shares[1])
     return Prepared(shares, mixes, weights_query(fits, mixes, alpha), radius=_radius(plan, shares))
 
 
