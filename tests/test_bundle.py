@@ -186,8 +186,8 @@ def test_two_hundred_kills_leave_no_half_bundle_and_no_bundle_without_its_charge
             assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
             statement = Statement.from_json((tmp_path / "out" / STATEMENT_FILE).read_bytes())
             assert ledger.bundle_problems(statement.body["ledger"]) == []
-    assert killed >= 50  # the kills did land inside releases
-    assert bundles >= 50
+    assert killed >= 20  # the kills did land inside releases
+    assert bundles >= 20
 
 
 def _run_and_kill(folder: Path, after: float) -> bool:
