@@ -298,6 +298,20 @@ def test_the_ledger_refuses_power_that_was_published(ledger):
         wind.release(paper_records(), epsilon=1, alpha=0.1, ledger=ledger)
 
 
+def test_a_column_that_was_published_in_clear_is_never_private_later(ledger):
+    table = demo_records(100).append_column("setpoint", pa.array(np.linspace(0, 2750, 100)))
+    common = {"speed": "wind_speed", "capacity": CAPACITY, "name": "farm"}
+    first = wind.read_records(table, power="setpoint", public=["power"], **common)
+    wind.release(first, epsilon=1, alpha=0.1, method="laplace", ledger=ledger)
+    second = wind.read_records(table, power="power", **common)
+    with pytest.raises(LedgerRefused, match="power of 'farm' was published in clear"):
+        wind.release(second, epsilon=1, alpha=0.1, ledger=ledger)
+    third = wind.read_records(table, power="power", public=["setpoint"], **common)
+    with pytest.raises(LedgerRefused):
+        wind.release(third, epsilon=1, alpha=0.1, ledger=ledger)
+    assert ledger.standing("farm").charges == 1
+
+
 # -- the command line ------------------------------------------------------------------------------
 
 

@@ -75,6 +75,7 @@ def open_account(
     epsilon: Exact,
     adjacency: Sequence[Adjacency],
     clear: Sequence[str] = (),
+    private: Sequence[str] | None = None,
     purpose: str,
 ) -> Account:
     """Charge a release to the ledger and open its account, with secure noise.
@@ -83,7 +84,12 @@ def open_account(
     """
     budget = Budget(epsilon)
     charge = ledger.charge(
-        dataset, epsilon=budget.total, adjacency=adjacency, clear=clear, purpose=purpose
+        dataset,
+        epsilon=budget.total,
+        adjacency=adjacency,
+        clear=clear,
+        private=private,
+        purpose=purpose,
     )
     return Account(budget, SecureNoise(), adjacency, ledger, charge)
 

@@ -91,6 +91,7 @@ class Ledger:
         epsilon: Exact,
         adjacency: Sequence[Adjacency],
         clear: Sequence[str] = (),
+        private: Sequence[str] | None = None,
         purpose: str,
     ) -> Charge:
         """Charge a release, or change nothing and raise `LedgerRefused`.
@@ -104,7 +105,9 @@ class Ledger:
         adjacency
             The private parameters with their alphas.
         clear
-            The parameters that the release will publish as they are.
+            What the release will publish as it is: parameters of a network, columns of a table.
+        private
+            What it keeps private, in the same words; the names of the parameters by default.
         purpose
             What is released, in a few public words.
         """
@@ -113,7 +116,8 @@ class Ledger:
             raise InputError("A charge needs at least one private parameter.")
         with self._transaction() as connection:
             standing = self._standing(connection, dataset)
-            refuse_exposed(standing, adjacency, clear)
+            hidden = [one.parameter for one in adjacency] if private is None else private
+            refuse_exposed(standing, hidden, clear)
             factor = max(steps_to_reference(standing, one) for one in adjacency)
             charged = amount * factor
             remaining = standing.remaining
@@ -126,6 +130,7 @@ class Ledger:
                     one.parameter: {"alpha": str(one.alpha), "unit": one.unit} for one in adjacency
                 },
                 "clear": sorted(clear),
+                "private": sorted(hidden),
                 "purpose": purpose,
             }
             entry = self._append(connection, "charge", standing.dataset, body)

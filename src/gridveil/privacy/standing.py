@@ -52,6 +52,7 @@ class Standing:
             self.unreleased.add(entry.number)
             for name, one in body["adjacency"].items():
                 self.reference.setdefault(name, (Fraction(one["alpha"]), one["unit"]))
+            for name in body["private"]:
                 self.private.setdefault(name, entry.number)
             for name in body["clear"]:
                 self.clear.setdefault(name, entry.number)
@@ -61,20 +62,17 @@ class Standing:
             self.aborts += 1
 
 
-def refuse_exposed(
-    standing: Standing, adjacency: Sequence[Adjacency], clear: Sequence[str]
-) -> None:
+def refuse_exposed(standing: Standing, hidden: Sequence[str], clear: Sequence[str]) -> None:
     """Raise `LedgerRefused` where a release would mix private and public."""
-    for name in (one.parameter for one in adjacency):
+    for name in hidden:
         if name in standing.clear:
             raise LedgerRefused(
                 f"{name} of {standing.dataset!r} was published in clear by ledger entry "
                 f"{standing.clear[name]}, so it can't be private any more.",
                 remedy="Release together what must be private together.",
             )
-    private = {**standing.private, **{one.parameter: 0 for one in adjacency}}
     for name in clear:
-        if name in private:
+        if name in standing.private or name in hidden:
             raise LedgerRefused(
                 f"{name} of {standing.dataset!r} is private in this or an earlier release; "
                 "publishing it in clear would undo that guarantee.",

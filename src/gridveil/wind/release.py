@@ -206,6 +206,7 @@ def _account(
         epsilon=epsilon,
         adjacency=[adjacency],
         clear=records.published,
+        private=[records.power_column],
         purpose=f"wind power records, method {settings.method}",
     )
 
