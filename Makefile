@@ -28,6 +28,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/wind_restore.py
 	$(BIN)/python benchmarks/wind_scale.py
 	$(BIN)/python benchmarks/wind_accuracy.py
+	$(BIN)/python benchmarks/wind_weak.py
 	$(BIN)/python benchmarks/grid_engine.py
 
 docs: $(READY)

@@ -58,9 +58,9 @@ def main() -> None:
         compare(seen, loss)
 
 
-def study(name, alpha, options, records, fits, real, beta):  # type: ignore[no-untyped-def]
+def study(name, alpha, options, records, fits, real, beta, nominal=0.1):  # type: ignore[no-untyped-def]
     """Losses, RMSEs and weight errors of many runs of one method."""
-    settings = Settings(name, 1e-3, None, None, 1e-5, 0.1)
+    settings = Settings(name, 1e-3, None, None, 1e-5, nominal)
     limits = Limits(0.0, 1.0)
     adjacency = Adjacency.of(
         "power", alpha=alpha, unit="of capacity", limits=limits, entries=len(real)
