@@ -4,19 +4,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-full test-optional lint bench docs clean
+.PHONY: demo test test-full test-optional browser screens lint bench audit faults docs clean
 
 demo: $(READY)
 	$(BIN)/gridveil demo --output demo-release
 
-test: lint
+test: lint browser
 	$(BIN)/pytest -n auto
 
-test-full: lint
+test-full: lint browser
 	GRIDVEIL_FULL=1 $(BIN)/pytest -n auto
 
 test-optional:
 	PYTHON=$(PYTHON) tests/optional/run
+
+browser:
+	@tests/plan/install-browser
+
+screens: $(READY) browser
+	PYTHONPATH=tests $(BIN)/python tests/report/screens.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -24,12 +30,24 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
+	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/wind_restore.py
 	$(BIN)/python benchmarks/wind_scale.py
 	$(BIN)/python benchmarks/wind_accuracy.py
 	$(BIN)/python benchmarks/wind_weak.py
 	$(BIN)/python benchmarks/grid_engine.py
+	$(BIN)/python benchmarks/studies.py
+
+# Every claim, every control, and the tables of docs/privacy/audit.md.
+audit: $(READY)
+	mkdir -p build
+	$(BIN)/gridveil audit --workers 2 --json build/audit.json
+	PYTHONPATH=tests $(BIN)/python -m museum --audit build/audit.json --docs docs/privacy/audit.md
+
+# Kills, full disks, damaged files and fuzzed inputs, and the tables of docs/privacy/faults.md.
+faults: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/run.py
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -157,3 +157,55 @@ def test_no_mutation_of_a_statement_breaks_the_check(sound, data, tmp_path_facto
     (folder / STATEMENT_FILE).write_text(json.dumps(body))
     findings = verify_bundle(folder)
     assert findings  # it answered, whatever was written there
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("guarantee", "neighbours", 0, "range"), [10**400, 1]),
+        (("guarantee", "neighbours", 0, "range"), [0, float("inf")]),
+        (("mechanisms", 0, "scale"), float("nan")),
+        (("mechanisms", 0, "sensitivity", "value"), float("inf")),
+        (("mechanisms", 0, "sensitivity", "grid_steps"), 10**300),
+        (("mechanisms", 0, "epsilon"), "1/1" + "0" * 190),
+        (("restoration", "gap"), float("inf")),
+    ],
+)
+def test_numbers_that_no_computer_can_hold_are_no_traceback(folder, where, value):
+    def change(body):
+        *path, last = where
+        for key in path:
+            body = body[key]
+        body[last] = value
+
+    edit(folder, change)
+    assert failed(folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"Ten made-up", b"Six made-up"),
+        (b'"kind": "test"', b'"kind":  "test"'),
+        (b'"dp_valid": true', b'"dp_valid": true, "dp_valid": true'),
+        (b"\n}\n", b"\n}\n\n"),
+        (b'"size": 10', b'"size": 10.0'),
+    ],
+)
+def test_any_changed_byte_of_the_statement_is_found(folder, old, new):
+    path = folder / STATEMENT_FILE
+    text = path.read_bytes()
+    assert text.count(old) == 1
+    path.write_bytes(text.replace(old, new))
+    assert failed(folder)["statement"] == "The statement was changed after the release."
+
+
+def test_a_file_that_is_listed_twice_is_found(folder):
+    edit(folder, lambda body: body["files"].append(body["files"][0]))
+    assert "is listed twice" in failed(folder)["files"].lower()
+
+
+def test_a_statement_that_is_a_link_is_none(folder, tmp_path):
+    (folder / STATEMENT_FILE).rename(tmp_path / "elsewhere.json")
+    (folder / STATEMENT_FILE).symlink_to(tmp_path / "elsewhere.json")
+    assert "no bundle" in failed(folder)["statement"]

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gridveil import grid as grid
+    from gridveil import wind as wind
 
 __version__ = "0.1.0"
 

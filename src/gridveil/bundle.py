@@ -6,6 +6,7 @@ step. A crash leaves the hidden sibling at most; it is swept away by a later wri
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gridveil.errors import InputError
+from gridveil.errors import InputError, WriteError, reason
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
 
 Writer = Callable[[Path], None]
@@ -25,6 +26,7 @@ OWNER_MARK = "GRIDVEIL OWNER ONLY - NOT FOR PUBLICATION"
 """Stands in everything that compares a release with the real data."""
 
 _STALE_AFTER = 3600.0  # seconds
+_TRIAL_BYTES = 1 << 20
 
 
 def check_target(folder: Path | str, *, force: bool = False) -> Path:
@@ -36,9 +38,30 @@ def check_target(folder: Path | str, *, force: bool = False) -> Path:
         Where something is there already (unless ``force`` and it is a bundle), or the place
         can't be written.
     """
-    target = Path(folder).expanduser().absolute()
+    try:
+        target = Path(folder).expanduser().absolute()
+        _refuse_taken(target, force=force)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _try_to_write(target)
+    except InputError:
+        raise
+    except (OSError, RuntimeError, ValueError) as problem:
+        why = reason(problem) if isinstance(problem, OSError) else "the name can't be used"
+        raise InputError(
+            f"A bundle can't be written at {folder}: {why}.",
+            remedy="Name a folder in a place that you may write, with room on the disk.",
+        ) from None
+    return target
+
+
+def _refuse_taken(target: Path, *, force: bool) -> None:
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise InputError(f"{target} is a file or a link, not a folder.", remedy="Name a folder.")
+    if files := [parent for parent in target.parents if parent.is_file()]:
+        raise InputError(
+            f"{target} can't be made: {files[0]} is a file.",
+            remedy="Name a folder in a place that you may write.",
+        )
     if target.exists() and any(target.iterdir()):
         if not (target / STATEMENT_FILE).is_file():
             raise InputError(
@@ -50,16 +73,57 @@ def check_target(folder: Path | str, *, force: bool = False) -> Path:
                 f"There is a bundle at {target} already.",
                 remedy="Name another folder, or replace it with --force.",
             )
+
+
+def _try_to_write(target: Path) -> None:
+    """Write and remove what the smallest bundle needs: a full disk is found before the charge."""
+    trial = _sibling(target, "partial")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        trial = _sibling(target, "trial")
         trial.mkdir()
-        trial.rmdir()
-    except OSError as problem:
+        with (trial / STATEMENT_FILE).open("wb") as stream:
+            stream.write(bytes(_TRIAL_BYTES))
+            stream.flush()
+            os.fsync(stream.fileno())
+    finally:
+        shutil.rmtree(trial, ignore_errors=True)
+
+
+def check_owner_file(path: Path | str) -> Path:
+    """Check that a file of the owner's can be written at ``path``, outside of any bundle.
+
+    Raises
+    ------
+    InputError
+        Where it would be inside a bundle, or the place can't be written.
+    """
+    target = Path(path).expanduser().absolute()
+    inside = [folder for folder in target.resolve().parents if (folder / STATEMENT_FILE).exists()]
+    if inside:
         raise InputError(
-            f"A bundle can't be written at {target}: {problem.strerror}.",
-            remedy="Name a folder in a place that you may write.",
-        ) from None
+            f"{target} is inside the bundle {inside[0]}, and what compares with the real data must "
+            "never be.",
+            remedy="Name a file elsewhere, in a folder that you do not share.",
+        )
+    if target.is_dir() or not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InputError(
+            f"The owner's report can't be written at {target}.",
+            remedy="Name a file in a folder that is there and that you may write.",
+        )
+    return target
+
+
+def write_owner_file(path: Path | str, text: str) -> Path:
+    """Write a text that is its owner's alone, readable by nobody else.
+
+    Raises
+    ------
+    InputError
+        Where the file would be inside a bundle, or can't be written.
+    """
+    target = check_owner_file(path)
+    target.touch(mode=0o600)
+    target.chmod(0o600)
+    target.write_bytes(text.encode())
     return target
 
 
@@ -78,8 +142,8 @@ def write_bundle(
     target = check_target(folder, force=force)
     _sweep(target)
     partial = _sibling(target, "partial")
-    partial.mkdir()
     try:
+        partial.mkdir()
         digests = []
         for name, write in files.items():
             write(partial / name)
@@ -89,11 +153,48 @@ def write_bundle(
         for path in (*partial.iterdir(), partial):
             _synchronise(path)
         placed = _place(partial, target, force=force)
-    except BaseException:
+    except BaseException as problem:
         shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(problem, OSError | InputError):
+            raise _not_written(target, problem) from None
         raise
-    _synchronise(placed.parent)
+    # In its place, whatever happens from here on: at worst a power cut takes it away again.
+    with contextlib.suppress(OSError):
+        _synchronise(placed.parent)
     return placed, complete
+
+
+def _not_written(target: Path, problem: OSError | InputError) -> WriteError:
+    why = problem.what.rstrip(".") if isinstance(problem, InputError) else reason(problem)
+    return WriteError(
+        f"The bundle could not be written at {target}: {why}. Nothing of it is left there; its "
+        "charge stays.",
+        remedy="Make room, or name another place. From Python the release is still in memory and "
+        "can be written again.",
+    )
+
+
+def read_statement(folder: Path | str) -> Statement:
+    """The statement of a bundle, as it was written.
+
+    Raises
+    ------
+    InputError
+        Where there is none, or it was changed since.
+    """
+    try:
+        text = (Path(folder) / STATEMENT_FILE).read_bytes()
+    except (OSError, ValueError):
+        raise InputError(
+            f"There is no bundle at {folder}.", remedy="Name the folder that a release wrote."
+        ) from None
+    statement = Statement.from_json(text)
+    if statement.to_json().encode() != text:
+        raise InputError(
+            f"The statement of the bundle at {folder} was changed after the release.",
+            remedy="Take the bundle from where it was written.",
+        )
+    return statement
 
 
 def sha256_of(path: Path) -> str:
@@ -109,13 +210,14 @@ def _digest(path: Path) -> dict[str, Any]:
 def _place(partial: Path, target: Path, *, force: bool) -> Path:
     if force and target.exists():
         replaced = _sibling(target, "replaced")
+        os.utime(target)  # its age from here on, for `_sweep`
         target.rename(replaced)
         try:
             partial.rename(target)
         except OSError:
             replaced.rename(target)
             raise
-        shutil.rmtree(replaced)
+        shutil.rmtree(replaced, ignore_errors=True)
         return target
     for number in range(1, 1000):
         place = target if number == 1 else target.with_name(f"{target.name}-{number}")
@@ -135,15 +237,24 @@ def _sibling(target: Path, kind: str) -> Path:
 
 
 def _sweep(target: Path) -> None:
-    """Remove what a killed process left behind here, when it is surely dead."""
-    for path in target.parent.glob(f"{_escaped('.' + target.name)}.*-*.partial"):
-        owner = path.name.split(".")[-2].partition("-")[0]
+    """Clear up what a killed process left behind here, when it is surely dead.
+
+    A half-made bundle goes. A bundle that was about to be replaced comes back where nothing came
+    in its place.
+    """
+    for path in target.parent.glob(f"{_escaped('.' + target.name)}.*-*.*"):
+        owner, kind = path.name.split(".")[-2].partition("-")[0], path.suffix
         try:
             old = time.time() - path.stat().st_mtime > _STALE_AFTER
         except OSError:
             continue
-        if old and owner.isdigit() and not _alive(int(owner)):
+        if not (old and owner.isdecimal() and not _alive(int(owner))):
+            continue
+        if kind == ".partial" or (kind == ".replaced" and target.exists()):
             shutil.rmtree(path, ignore_errors=True)
+        elif kind == ".replaced":
+            with contextlib.suppress(OSError):
+                path.rename(target)
 
 
 def _escaped(name: str) -> str:
@@ -157,7 +268,7 @@ def _alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:
+    except (OSError, OverflowError):
         return True
     return True
 

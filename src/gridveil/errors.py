@@ -44,6 +44,8 @@ class SealedError(GridveilError, TypeError):
 class LedgerError(GridveilError):
     """The ledger can't be used: damaged, of a newer version, or in an unsafe place."""
 
+    exit_code = 2
+
 
 class LedgerRefused(GridveilError):
     """The ledger will not allow this release. Nothing was charged."""
@@ -73,8 +75,17 @@ class ReleaseAborted(GridveilError):
     """
 
 
+class WriteError(GridveilError, OSError):
+    """A bundle could not be written. Nothing of it is left on the disk; its charge stays."""
+
+
 class NotPrivateWarning(UserWarning):
     """What follows uses seeded noise and carries no privacy guarantee."""
+
+
+def reason(problem: OSError) -> str:
+    """Why the operating system refused something, in its own words."""
+    return problem.strerror or "the system refused it"
 
 
 def show_exact(value: Fraction) -> str:

@@ -11,7 +11,7 @@ from gridveil.bundle import Writer, write_bundle
 from gridveil.errors import LedgerError
 from gridveil.privacy.account import Account
 from gridveil.privacy.statement import Statement
-from gridveil.report.page import Section, report_page
+from gridveil.report.page import Section, Snippet, report_page, table_snippets
 
 REPORT_FILE = "report.html"
 
@@ -40,8 +40,12 @@ class Release:
         self.files = dict(files)
 
     def sections(self) -> tuple[Section, ...]:
-        """What the report shows besides the guarantee."""
+        """What the report shows besides the guarantee, from released and public data only."""
         return ()
+
+    def loading(self) -> tuple[Snippet, ...]:
+        """Code that loads the released files, for the report."""
+        return table_snippets(tuple(self.files))
 
     def write(self, folder: Path | str, *, force: bool = False) -> Path:
         """Write the bundle in one step and give back its folder.
@@ -51,7 +55,7 @@ class Release:
         InputError
             Where ``folder`` is taken or can't be written; the release is still in memory.
         """
-        page = report_page(self.statement, tuple(self.files), self.sections())
+        page = report_page(self.statement, tuple(self.files), self.sections(), self.loading())
         files = {**self.files, REPORT_FILE: lambda path: _write_text(path, page)}
         placed, complete = write_bundle(folder, files, self.statement, force=force)
         self._note(hashlib.sha256(complete.to_json().encode()).hexdigest())
@@ -75,4 +79,4 @@ class Release:
 
 
 def _write_text(path: Path, text: str) -> None:
-    path.write_bytes(text.encode())
+    path.write_bytes(text.encode("utf-8", "backslashreplace"))

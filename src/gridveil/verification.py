@@ -6,7 +6,6 @@ the truth) it does not claim.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.bundle import OWNER_MARK, sha256_of
-from gridveil.errors import InputError, show_exact
-from gridveil.privacy.statement import SCHEMA_VERSION, STATEMENT_FILE, Statement, schema_problems
+from gridveil.errors import InputError, reason, show_exact
+from gridveil.privacy.statement import (
+    SCHEMA_VERSION,
+    STATEMENT_FILE,
+    Statement,
+    read_json,
+    schema_problems,
+)
 
-_SIZE_LIMIT = 64 * 2**20  # bytes; no statement is near it
+_SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it
 
 
 @dataclass(frozen=True)
@@ -33,17 +38,28 @@ class Finding:
 def verify_bundle(folder: Path | str) -> list[Finding]:
     """Check a bundle as its recipient would. All is well where every finding is ``ok``."""
     root = Path(folder)
+    try:
+        return _findings(root)
+    except OSError as problem:
+        raise InputError(
+            f"The bundle at {root} can't be read: {reason(problem)}.",
+            remedy="Check the folder and its files.",
+        ) from None
+
+
+def _findings(root: Path) -> list[Finding]:
     if not root.is_dir():
         raise InputError(f"There is no folder {root}.", remedy="Name the folder of a bundle.")
     path = root / STATEMENT_FILE
-    if not path.is_file() or path.stat().st_size > _SIZE_LIMIT:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > _SIZE_LIMIT:
         return [Finding("statement", False, f"There is no {STATEMENT_FILE}: this is no bundle.")]
-    body, problem = _read(path)
+    text = path.read_bytes()
+    body, problem = _read(text)
     if problem is not None:
         return [Finding("statement", False, problem)]
     statement = Statement(body)
     return [
-        Finding("statement", True, "The statement is complete and follows the schema."),
+        _statement(statement, text),
         *_files(root, body),
         _owner_material(root),
         *_arithmetic(body),
@@ -52,10 +68,16 @@ def verify_bundle(folder: Path | str) -> list[Finding]:
     ]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], str | None]:
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
+def _statement(statement: Statement, text: bytes) -> Finding:
+    # Written again it must be the same, byte for byte: no name twice, no number spelt otherwise.
+    if statement.to_json().encode() != text:
+        return Finding("statement", False, "The statement was changed after the release.")
+    return Finding("statement", True, "The statement is complete and follows the schema.")
+
+
+def _read(text: bytes) -> tuple[dict[str, Any], str | None]:
+    body = read_json(text)
+    if body is None:
         return {}, f"{STATEMENT_FILE} is not JSON."
     version = body.get("schema_version") if isinstance(body, dict) else None
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -66,7 +88,8 @@ def _read(path: Path) -> tuple[dict[str, Any], str | None]:
 
 
 def _files(root: Path, body: dict[str, Any]) -> Iterator[Finding]:
-    listed = {one["name"]: one for one in body["files"]}
+    names = [one["name"] for one in body["files"]]
+    listed = dict(zip(names, body["files"], strict=True))
     present = {path.name for path in root.iterdir()} - {STATEMENT_FILE}
     wrong = [f"{name} is missing" for name in sorted(listed.keys() - present)]
     wrong += [f"{name} is not in the statement" for name in sorted(present - listed.keys())]
@@ -78,6 +101,7 @@ def _files(root: Path, body: dict[str, Any]) -> Iterator[Finding]:
             sha256_of(path) != listed[name]["sha256"]
         ):
             wrong.append(f"{name} was changed after the release")
+    wrong += [f"{name} is listed twice" for name in sorted(listed) if names.count(name) > 1]
     if not listed:
         wrong.append("the statement names no released file")
     text = f"All {len(listed)} files are as they were released."
@@ -136,7 +160,7 @@ def _enough_noise(one: dict[str, Any]) -> bool:
     reach = one["sensitivity"]["grid_steps"] * Fraction(one["grid"])
     due = (2 if any_scores else 1) * reach / Fraction(one["epsilon"])
     covered = reach >= Fraction(one["sensitivity"]["value"])
-    return covered and bool(one["scale"] >= float(due) * (1 - 1e-9))
+    return bool(covered and Fraction(one["scale"]) >= due * (1 - Fraction(1, 10**9)))
 
 
 def _wrong_groups(body: dict[str, Any], total: Fraction) -> Iterator[str]:

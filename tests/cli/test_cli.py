@@ -1,10 +1,13 @@
 """The command line as a person or a script meets it."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from gridveil import __version__
@@ -19,11 +22,17 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
-@pytest.fixture
-def demo(tmp_path):
-    result = run("demo", "-o", tmp_path / "demo")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "demo"
+    result = run("demo", "-o", folder)
     assert result.exit_code == 0, result.output
-    return tmp_path / "demo"
+    return folder, result.stdout
+
+
+@pytest.fixture
+def demo(made, tmp_path):
+    return shutil.copytree(made[0], tmp_path / "demo")
 
 
 def test_alone_it_greets():
@@ -46,16 +55,45 @@ def test_the_script_runs():
     assert done.stdout == f"gridveil {__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["ledger"], ["ledger", "show"], ["verify"], ["demo"]])
-def test_every_command_has_help(command):
-    assert run(*command, "--help").exit_code == 0
+def commands(group=None, words=()):
+    """Every command that there is, as the words that one types."""
+    group = typer.main.get_command(app) if group is None else group
+    yield words
+    for name in getattr(group, "commands", {}):
+        yield from commands(group.commands[name], (*words, name))
 
 
-def test_demo_names_its_report(demo):
-    assert (demo / "wind" / "report.html").is_file()
-    again = run("demo", "-o", demo)
-    assert again.exit_code == 0
-    assert "report.html" in again.stdout
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_every_command_has_help_and_those_that_do_something_an_example(words):
+    shown = run(*words, "--help")
+    assert shown.exit_code == 0
+    text = " ".join(shown.stdout.replace("│", " ").split())
+    assert "COMMAND" in text or f"Example: gridveil {' '.join(words)}" in text
+
+
+@pytest.mark.parametrize("one", [one for part in main.COMMANDS.values() for one in part])
+def test_the_table_of_commands_says_what_their_help_says(one):
+    shown = run(one.name, "--help").stdout
+    assert " ".join(one.help.split()) in " ".join(shown.replace("│", " ").split())
+    assert one.help in run("--help").stdout
+
+
+def test_a_slip_of_the_pen_is_answered_with_what_was_meant():
+    result = run("legder")
+    assert result.exit_code == 2
+    assert "Did you mean 'ledger'?" in result.stderr
+
+
+def test_demo_says_the_two_numbers_and_names_its_report(made):
+    folder, shown = made
+    assert (folder / "wind" / "report.html").is_file()
+    assert str(folder / "wind" / "report.html") in shown
+    assert re.search(r"privacy +2\.72 ", shown)
+    assert re.search(r"accuracy +[\d.]+% ", shown)
+
+
+def test_demo_again_is_charged_again(demo):
+    assert run("demo", "-q", "-o", demo).exit_code == 0
     assert Ledger(demo / "ledger.sqlite").standing("demo turbine").spent == 2
 
 
@@ -131,7 +169,7 @@ def _fail_with(monkeypatch, error):
         private = CANARY
         raise error(f"could not use {private}")
 
-    monkeypatch.setattr("gridveil.cli.demo._release_wind", fail)
+    monkeypatch.setattr("gridveil.cli.demo_wind._release", fail)
 
 
 def test_a_bug_shows_no_message_and_no_locals(monkeypatch, tmp_path):
@@ -139,7 +177,7 @@ def test_a_bug_shows_no_message_and_no_locals(monkeypatch, tmp_path):
     result = run("demo", "-o", tmp_path / "demo")
     assert result.exit_code == 1
     assert "internal error: ValueError" in result.stderr
-    assert "demo.py" in result.stderr
+    assert "demo_wind.py" in result.stderr
     assert "31.4" not in result.output
 
 

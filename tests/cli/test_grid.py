@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil.cli.main import app
-from gridveil.grid import cases
+from gridveil.grid import Population, cases
 from gridveil.grid.layout import bus_positions
 
 
@@ -44,6 +44,16 @@ def test_a_population_is_sampled_solved_and_written(tmp_path):
     assert found["cost"] == costs.tolist()
 
 
+def test_a_population_for_several_private_parameters(tmp_path):
+    models = tmp_path / "models.parquet"
+    made = run(
+        "grid", "population", "rts96", "--size", 2, "--private", "load,capacity", "-o", models
+    )
+    assert made.exit_code == 0, made.output
+    assert "private     capacity, load" in made.output
+    assert Population.read(models, cases.rts96()).private == ("capacity", "load")
+
+
 def test_a_relaxed_model_never_costs_more_than_a_strict_one(tmp_path):
     strict = json.loads(run("grid", "solve", "rts96-paper", "--json").stdout)["cost"]
     relaxed = json.loads(
@@ -73,6 +83,8 @@ def test_a_picture_is_drawn(tmp_path, suffix):
         ("population", "rts96", "--size", "0", "-o", "x.parquet"),
         ("population", "rts96", "--costs", "cheap", "-o", "x.parquet"),
         ("population", "rts96", "--private", "cost", "-o", "x.parquet"),
+        ("population", "rts96", "--private", "load,cost", "-o", "x.parquet"),
+        ("population", "rts96", "--private", "load,voltage", "-o", "x.parquet"),
         ("population", "rts96", "--spread", "2", "-o", "x.parquet"),
     ],
 )

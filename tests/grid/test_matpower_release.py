@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from itertools import cycle
+from itertools import combinations, cycle
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from grid.making import pglib, tables, write_case
 from gridveil.errors import InputError
 from gridveil.grid import cases, problems, read_case
 from gridveil.grid.formats.matpower import strip, tables_of
+from gridveil.grid.public import split_parts
 from gridveil.privacy.sealed import unseal
 
 # Where each private parameter stands, and columns that copy or bound it; all others are results.
@@ -32,10 +33,11 @@ RESULTS = {
     "branch": [*range(13, 21)],
     "gencost": [1, 2],
 }
-RANGE = {"capacity": (1, 9e5), "load": (1, 9e5), "generator_limit": (1, 9e5), "cost": (1, 9e5)}
+RANGE = (1, 9e5)
+SETS = [(name,) for name in PRIVATE] + list(combinations(PRIVATE, 2)) + [tuple(PRIVATE)]
 
 
-def canary_case(folder, parameter):
+def canary_case(folder, names):
     """A case with private numbers in their place and copies of them everywhere else."""
     parts = tables()
     parts["gen"][2, 8:10] = 5, 1
@@ -44,7 +46,7 @@ def canary_case(folder, parameter):
     parts["gencost"][:3, 5] = 30
     parts["gencost"][:, 0], parts["gencost"][:, 3] = 2, 3
     canaries = []
-    for table, columns in PRIVATE[parameter].items():
+    for table, columns in (place for name in names for place in PRIVATE[name].items()):
         rows = 3
         for column in columns:
             values = 7001.13 + 11.07 * np.arange(rows) + 101.01 * (len(canaries) + 1)
@@ -53,15 +55,15 @@ def canary_case(folder, parameter):
             parts[table][:rows, column] = np.round(values, 2)
             canaries += parts[table][:rows, column].tolist()
     supply = cycle(canaries)
-    for places in (RESULTS, COPIES[parameter]):
+    for places in (RESULTS, *(COPIES[name] for name in names)):
         for table, columns in places.items():
             for row in range(len(parts[table])):
                 for column in columns:
                     parts[table][row, column] = next(supply)
     parts["gencost"][3:, 4:] = canaries[0]
-    if parameter == "cost":
+    if "cost" in names:
         parts["gencost"][:3, 6] = canaries[:3]
-    if parameter == "generator_limit":
+    elif "generator_limit" in names:
         upper, lower = parts["gen"][1, [8, 9]]
         points = [lower, 100, (lower + upper) // 2, 700000, upper, 2000000]
         parts["gencost"][1] = [1, 0, 0, 3, *points]
@@ -86,23 +88,23 @@ def sightings(text, canaries):
     return found
 
 
-def released(network, parameter):
-    """The network with other values of its parameter, far from the private ones."""
-    sealed, public = network.split(parameter, RANGE[parameter])
-    vector = np.arange(len(sealed)) + 40.0
-    return public, public.with_values(parameter, vector)
+def released(network, names):
+    """The network with other values of its private parameters, far from the real ones."""
+    sealed, public = network.split(names, dict.fromkeys(names, RANGE))
+    return public, public.with_values(np.arange(len(sealed)) + 40.0)
 
 
-@pytest.mark.parametrize("parameter", PRIVATE)
-def test_no_canary_is_in_a_release(tmp_path, parameter):
-    network, canaries = canary_case(tmp_path, parameter)
-    public, whole = released(network, parameter)
-    assert whole.source.private == parameter
+@pytest.mark.parametrize("names", SETS)
+def test_no_canary_is_in_a_release(tmp_path, names):
+    network, canaries = canary_case(tmp_path, names)
+    public, whole = released(network, names)
+    assert whole.source.private == names
     # From the split network, and from the full one with the same released values.
-    table = {"capacity": "branches", "load": "buses"}.get(parameter, "generators")
-    direct = _with(network, whole, table, parameter)
+    direct = network
+    for name in names:
+        direct = _with(direct, whole, name)
     for name, release in {"split": whole, "direct": direct}.items():
-        release.write_release(tmp_path / f"{name}.m", parameter)
+        release.write_release(tmp_path / f"{name}.m", names[::-1])
         text = (tmp_path / f"{name}.m").read_text()
         assert sightings(text, canaries) == []
         assert problems(read_case(tmp_path / f"{name}.m")) == []
@@ -111,34 +113,65 @@ def test_no_canary_is_in_a_release(tmp_path, parameter):
     # The control: a plain copy is full of them.
     direct.write(tmp_path / "plain.m")
     assert set(sightings((tmp_path / "plain.m").read_text(), canaries)) == set(canaries)
-    assert public.source.private == parameter
+    assert public.source.private == names
 
 
-def _with(network, whole, table, parameter):
-    values = getattr(whole, table)
-    if parameter == "capacity":
-        return network.with_capacity(values.capacity)
-    if parameter == "load":
-        return network.with_load(values.load)
-    if parameter == "cost":
-        return replace(network, generators=replace(network.generators, linear=values.linear))
-    return network.with_limits(values.p_min, values.p_max)
+def _with(network, whole, name):
+    units = whole.generators
+    if name == "capacity":
+        return network.with_capacity(whole.branches.capacity)
+    if name == "load":
+        return network.with_load(whole.buses.load)
+    if name == "cost":
+        return replace(network, generators=replace(network.generators, linear=units.linear))
+    return network.with_limits(units.p_min, units.p_max)
 
 
-@pytest.mark.parametrize("parameter", PRIVATE)
-def test_stripped_tables_do_not_depend_on_what_is_private(tmp_path, parameter):
-    network, _ = canary_case(tmp_path, parameter)
+@pytest.mark.parametrize("names", SETS)
+def test_stripped_tables_do_not_depend_on_what_is_private(tmp_path, names):
+    network, _ = canary_case(tmp_path, names)
     tables_before = tables_of(network.source.data)
     moved = {}
     for table in ("bus", "gen", "branch", "gencost"):
         values = getattr(tables_before, table).copy()
-        for places in (PRIVATE[parameter], COPIES[parameter], RESULTS):
+        private = [place[name] for place in (PRIVATE, COPIES) for name in names]
+        for places in (*private, RESULTS):
             values[:, places.get(table, [])] *= 1.37
         moved[table] = values
     other = type(tables_before)("other", tables_before.base_mva, **moved)
-    one, two = strip(tables_before, parameter), strip(other, parameter)
+    one, two = strip(tables_before, names), strip(other, names)
     for table in ("bus", "gen", "branch", "gencost"):
         np.testing.assert_array_equal(getattr(one, table), getattr(two, table))
+
+
+@pytest.mark.parametrize("names", SETS)
+def test_several_at_once_keep_what_each_of_them_keeps(names):
+    data = cases.rts96().source.data
+    together = strip(data, ",".join(names))
+    for table in ("bus", "gen", "branch", "gencost"):
+        alone = np.array([getattr(strip(data, name), table) for name in names])
+        dropped = (alone != getattr(tables_of(data), table)[:, : alone.shape[2]]).any(axis=0)
+        found = getattr(together, table)
+        np.testing.assert_array_equal(found[~dropped], alone[0][~dropped])
+        # What is dropped is 0, or neutral in all of them alike.
+        same = (alone == alone[0]).all(axis=0)
+        np.testing.assert_array_equal(found, np.where(same, alone[0], 0))
+
+
+def test_companion_columns_of_several_at_once(tmp_path):
+    network = cases.rts96()
+    before = tables_of(network.source.data)
+    capacity = np.linspace(10.1, 20.2, len(network.branches))
+    changed = network.with_capacity(capacity)
+    changed.write_release(tmp_path / "out.m", "load,capacity")
+    tables_after = tables_of(read_case(tmp_path / "out.m").source.data)
+    np.testing.assert_array_equal(tables_after.branch[:, 5:8], np.column_stack([capacity] * 3))
+    assert not tables_after.bus[:, 3].any()
+    np.testing.assert_array_equal(tables_after.gen[:, 3:5], before.gen[:, 3:5])
+    changed.write_release(tmp_path / "out.m", "load,generator_limit")
+    tables_after = tables_of(read_case(tmp_path / "out.m").source.data)
+    assert not tables_after.gen[:, 3:5].any()
+    np.testing.assert_array_equal(tables_after.branch[:, 6:8], before.branch[:, 6:8])
 
 
 def test_ratings_are_released_together(tmp_path):
@@ -161,9 +194,10 @@ def test_unlimited_lines_stay_unlimited(tmp_path):
 
 def test_a_release_of_the_true_values_is_the_same_model(tmp_path):
     network = cases.rts96()
-    for parameter, limits in {"capacity": (1, 5000), "load": (1, 5000)}.items():
-        sealed, public = network.split(parameter, limits)
-        whole = public.with_values(parameter, unseal(sealed))
+    for names in ("capacity", "load", "capacity,load,generator_limit"):
+        limits = dict.fromkeys(names.split(","), (0.1, 5000))
+        sealed, public = split_parts(network, names, limits)
+        whole = public.with_values(np.concatenate(unseal(sealed)))
         whole.write(tmp_path / "out.m")
         again = read_case(tmp_path / "out.m")
         np.testing.assert_array_equal(again.branches.capacity, network.branches.capacity)
@@ -176,9 +210,14 @@ def test_a_release_is_written_for_its_own_parameter(tmp_path):
     with pytest.raises(InputError, match="no parameter that can be private"):
         network.write_release(tmp_path / "out.m", "reactance")
     _, public = network.split("capacity", (1, 1000))
-    whole = public.with_values("capacity", np.full(120, 5.0))
+    whole = public.with_values(np.full(120, 5.0))
     with pytest.raises(InputError, match="split by capacity, not by load"):
         whole.write_release(tmp_path / "out.m", "load")
+    with pytest.raises(InputError, match="split by capacity, not by capacity,load"):
+        whole.write_release(tmp_path / "out.m", ("capacity", "load"))
+    _, both = network.split("load,capacity", dict.fromkeys(("capacity", "load"), RANGE))
+    with pytest.raises(InputError, match='parameters="capacity,load"'):
+        both.with_values(np.full(both.entries, 5.0)).write_release(tmp_path / "out.m", "load")
     assert not (tmp_path / "out.m").exists()
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from gridveil.errors import InputError, SealedError
 from gridveil.grid import Buses, cases, read_case
 from gridveil.grid.costs import clip_points, cost_at, slopes
-from gridveil.grid.public import PARAMETERS
+from gridveil.grid.public import PARAMETERS, split_parts
 from gridveil.privacy.sealed import Limits, unseal
 
 RANGES = {
@@ -21,6 +22,7 @@ RANGES = {
     "generator_limit": (-100, 1000),
     "cost": (-50, 200),
 }
+SUBSETS = [names for count in range(1, 5) for names in combinations(PARAMETERS, count)]
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +59,98 @@ def test_repr_says_what_there_is(tiny):
     )
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS)
-def test_split_and_back(tiny, parameter):
-    whole = tiny.linearised() if parameter == "cost" else tiny
-    sealed, public = whole.split(parameter, RANGES[parameter])
-    table, columns, unit = PARAMETERS[parameter]
-    assert (sealed.name, sealed.unit, len(sealed)) == (parameter, unit, public.entries)
+def ranges(names):
+    return {name: RANGES[name] for name in names}
+
+
+@pytest.mark.parametrize("names", SUBSETS)
+def test_split_and_back(tiny, names):
+    whole = tiny.linearised() if "cost" in names else tiny
+    sealed, public = split_parts(whole, names[::-1], ranges(names))
+    assert public.parameters == names
+    assert (sealed.name, len(sealed)) == (", ".join(names), public.entries)
+    vectors = unseal(sealed)
+    vector = np.concatenate(vectors)
+    assert (public.low <= vector).all()
+    assert (vector <= public.high).all()
+    np.testing.assert_array_equal(public.signs, np.sign(vector))
     assert len(public.entry_names()) == public.entries
-    again = public.with_values(parameter, unseal(sealed))
-    for column in columns:
-        np.testing.assert_array_equal(
-            getattr(getattr(again, table), column), getattr(getattr(whole, table), column)
-        )
-        with pytest.raises(SealedError, match=f"{column} is private"):
-            getattr(getattr(public, table), column)
+    again = public.with_values(vector)
+    for name, held in zip(names, vectors, strict=True):
+        np.testing.assert_array_equal(vector[public.parts[name]], held)
+        table, columns, _ = PARAMETERS[name]
+        for column in columns:
+            np.testing.assert_array_equal(
+                getattr(getattr(again, table), column), getattr(getattr(whole, table), column)
+            )
+            with pytest.raises(SealedError, match=rf"{column} is private .*split by {name}\)"):
+                getattr(getattr(public, table), column)
     np.testing.assert_array_equal(public.branches.reactance, whole.branches.reactance)
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS)
-def test_public_network_holds_no_private_number(tmp_path, parameter):
+def test_one_parameter_is_a_vector_and_several_are_a_tuple(tiny):
+    sealed, public = tiny.split("capacity", (1, 100))
+    assert (sealed.name, sealed.unit, len(sealed)) == ("capacity", "MW", 2)
+    assert unseal(sealed).tolist() == [80, 70]
+    assert public.limits == {"capacity": Limits(1, 100)}
+    network = tiny.linearised()
+    for names in ("cost, capacity", ("capacity", "cost"), ["cost", "capacity"]):
+        sealed, public = network.split(names, {"cost": (0, 100), "capacity": Limits(1, 300)})
+        assert (sealed.name, sealed.unit) == ("capacity, cost", "MW, $/MWh")
+        assert (sealed.shape, sealed.limits) == ((5,), Limits(0, 300))
+        assert [len(vector) for vector in unseal(sealed)] == [2, 3]
+        assert public.parameters == ("capacity", "cost")
+        assert public.parts == {"capacity": slice(0, 2), "cost": slice(2, 5)}
+        assert public.entry_names()[1:3] == ("capacity 2-3", "cost g1")
+    assert repr(public) == (
+        "PublicNetwork 'tiny' on 100 MVA\n"
+        "  private     capacity: 2 entries in MW, in [1, 300]\n"
+        "  private     cost: 3 entries in $/MWh, in [0, 100]\n"
+        "  public      3 buses, 3 branches, 3 generators"
+    )
+
+
+def test_the_box_of_an_entry_is_on_its_side_of_zero(tiny):
+    network = tiny.with_load([-20, 90, 60])
+    _, public = network.split("load,generator_limit", ranges(["load", "generator_limit"]))
+    assert public.entry_names() == (
+        *("load 1", "load 2", "load 3"),
+        *("generator_limit g1 p_min", "generator_limit g3 p_min", "generator_limit g2 p_min"),
+        *("generator_limit g1 p_max", "generator_limit g3 p_max", "generator_limit g2 p_max"),
+    )
+    assert public.signs.tolist() == [-1, 1, 1, 1, 1, -1, 1, 1, -1]
+    assert public.low.tolist() == [-100, 0, 0, 0, 0, -100, 0, 0, -100]
+    assert public.high.tolist() == [0, 1000, 1000, 1000, 1000, 0, 1000, 1000, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        public.signs[0] = 1
+    sealed, public = network.split("load", (10, 75))
+    assert (public.low.tolist(), public.high.tolist()) == ([10, 10, 10], [10, 75, 75])
+    assert unseal(sealed).tolist() == [10, 75, 60]
+    sealed, public = network.split("load", (-75, -10))
+    assert (public.low.tolist(), public.high.tolist()) == ([-75, -10, -10], [-10, -10, -10])
+    assert unseal(sealed).tolist() == [-20, -10, -10]
+    _, public = network.split("capacity", (5, 75))
+    assert (public.low.tolist(), public.high.tolist()) == ([5, 5], [75, 75])
+
+
+@given(
+    st.lists(st.floats(-500, 500).filter(bool), min_size=3, max_size=3),
+    st.floats(-400, 300),
+    st.floats(1, 300),
+)
+def test_a_sealed_value_is_in_its_box(loads, low, width):
+    base = cases.rts96()
+    network = base.with_load(np.resize(loads, len(base.buses)))
+    sealed, public = network.split("load", (low, low + width))
+    values = unseal(sealed)
+    assert ((public.low <= values) & (values <= public.high)).all()
+    inside = (public.low >= low) & (public.high <= low + width)
+    assert inside.all()
+    assert (public.signs * values >= -max(low, -low - width, 0)).all()
+
+
+@pytest.mark.parametrize("names", SUBSETS)
+def test_public_network_holds_no_private_number(tmp_path, names):
     parts = tables()
     place = {
         "capacity": ("branch", [5], np.array([[71.13], [72.17], [0]])),
@@ -87,28 +162,28 @@ def test_public_network_holds_no_private_number(tmp_path, parameter):
         ),
         "cost": ("gencost", [5], np.array([[77.53], [78.59], [79.61], [0], [0], [0]])),
     }
-    table, columns, values = place[parameter]
-    if parameter == "cost":
+    if "cost" in names:
         parts["gencost"][:, 4:] = 0
         parts["gencost"][:, 0] = 2
     else:
         parts["gencost"][1, [4, 8, 9]] = 21.41, 176.37, 5500
-    parts[table][:, columns] = values
+    for table, columns, values in (place[name] for name in names):
+        parts[table][:, columns] = values
     network = read_case(write_case(tmp_path, parts))
-    _, public = network.split(parameter, RANGES[parameter])
+    _, public = network.split(names, ranges(names))
     held = pickle.dumps(public)
-    private = [v for v in values.ravel() if v]
     whole = pickle.dumps(replace(network, source=None))
-    for value in private:
-        assert np.float64(value).tobytes() in whole
-        assert np.float64(value).tobytes() not in held
-        assert repr(float(value)).encode() not in held
+    for value in np.concatenate([place[name][2].ravel() for name in names]):
+        if value:
+            assert np.float64(value).tobytes() in whole
+            assert np.float64(value).tobytes() not in held
+            assert repr(float(value)).encode() not in held
 
 
 def test_only_the_support_is_private(tiny):
     _, public = tiny.split("capacity", Limits(1, 100))
     assert public.entry_names() == ("1-2", "2-3")
-    assert np.isinf(public.with_values("capacity", [5, 6]).branches.capacity[2])
+    assert np.isinf(public.with_values([5, 6]).branches.capacity[2])
     _, public = tiny.split("load", (-10, 100))
     assert public.entry_names() == ("2", "3")
     _, public = tiny.split("generator_limit", (-10, 200))
@@ -134,13 +209,37 @@ def test_splits_that_are_refused(tiny):
             tiny.split("load", odd)
     _, public = tiny.split("capacity", (1, 100))
     with pytest.raises(InputError, match="not all numbers"):
-        public.with_values("capacity", ["a", "b"])
-    with pytest.raises(InputError, match="split by capacity, not by load"):
-        public.with_values("load", [1, 2])
+        public.with_values(["a", "b"])
     with pytest.raises(InputError, match="needs 2 numbers"):
-        public.with_values("capacity", [1, 2, 3])
+        public.with_values([1, 2, 3])
     with pytest.raises(InputError, match="needs 2 numbers"):
-        public.with_values("capacity", [1, np.nan])
+        public.with_values([1, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("names", "limits", "says"),
+    [
+        ("capacity,load", (1, 100), "capacity and load need a public range each"),
+        ("capacity,load", {"capacity": (1, 100)}, "are for capacity, and private is"),
+        ("load", {"capacity": (1, 100), "load": (1, 100)}, "are for capacity, load, and private"),
+        ("load", {}, "are for nothing"),
+        ("capacity,load", {"capacity": (0, 9), "load": (0, 9)}, "capacities starts at 0"),
+        ("capacity,load", {"capacity": (1, 9), "load": 5}, "pair of numbers"),
+        ("load,load", {"load": (0, 9)}, "named twice"),
+        ("load,", {"load": (0, 9)}, "'' is no parameter"),
+        (("load", "voltage"), {"load": (0, 9)}, "'voltage' is no parameter"),
+        ((), {}, "type tuple names no parameter"),
+        ((71.13, "load"), {"load": (0, 9)}, "type float is no parameter"),
+        (np.array([71.13]), {"load": (0, 9)}, "type ndarray names no parameter"),
+        ("load,cost", {"load": (0, 9), "cost": (0, 9)}, "linearised"),
+        ("generator_limit,cost", {"generator_limit": (0, 9), "cost": (0, 9)}, "linearised"),
+    ],
+)
+def test_several_parameters_that_are_refused(tiny, names, limits, says):
+    for cut in (tiny.split, lambda *given: split_parts(tiny, *given)):
+        with pytest.raises(InputError, match=says) as caught:
+            cut(names, limits)
+        assert "71.13" not in str(caught.value)
 
 
 def test_linearised_costs_are_mean_slopes(tiny):

@@ -81,6 +81,22 @@ def test_prices_are_derivatives(seed, model, pieces):
     checked(draw(seed, False, pieces), MODELS[model], False)
 
 
+@pytest.mark.parametrize("pieces", [False, True])
+def test_prices_of_limits_that_cross_are_derivatives(pieces):
+    # Noisy limits often do, and their prices are what mends them.
+    found = 0
+    for seed in range(4):
+        network = draw(seed, False, pieces)
+        units = network.generators
+        some = np.arange(len(units)) % 2 == 0
+        low = np.where(some, units.p_max + 1.5, units.p_min)
+        high = np.where(some, units.p_min - 1.5, units.p_max)
+        crossed = with_generators(network, p_min=low, p_max=high)
+        assert (low > high).any()
+        found += checked(crossed, MODELS["limits"], False)
+    assert found > 10
+
+
 @settings(max_examples=4)
 @given(st.integers(0, 10_000), st.sampled_from(["strict", "relaxed"]))
 def test_prices_of_quadratic_costs_are_derivatives(seed, model):

@@ -6,6 +6,7 @@ import functools
 import json
 import sys
 import warnings
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
 PARAMETERS = ("capacity", "load", "generator_limit", "cost")
+SETS = [(name,) for name in PARAMETERS] + list(combinations(PARAMETERS, 2)) + [PARAMETERS]
 
 
 def wide_net():
@@ -238,7 +240,7 @@ def test_a_load_where_there_was_none_is_added():
 # --- releases ------------------------------------------------------------------------------------
 
 
-def private_numbers(net, network, parameter):
+def private_numbers(net, network, names):
     """The private values, and every raw number in the net that they are made of."""
     units = network.generators
     raw = {
@@ -253,12 +255,13 @@ def private_numbers(net, network, parameter):
         ],
         "generator_limit": [units.p_min, units.p_max, net.gen.p_mw, net.sgen.p_mw[:1]],
         "cost": [units.linear, *(p[:, 1] for p in units.points if p is not None)],
-    }[parameter]  # fmt: skip
+    }  # fmt: skip
+    raw = [part for name in names for part in raw[name]]
     numbers = np.abs(np.concatenate([np.asarray(part, float) for part in raw]))
     return np.unique(numbers[np.isfinite(numbers) & (numbers != 0) & (numbers != 1)])
 
 
-def plant(net, numbers, parameter):
+def plant(net, numbers, names):
     """Copy the private numbers into every other place of a net."""
     text = " ".join(f"{number:.9g}" for number in numbers)
     some = lambda frame: np.resize(numbers, len(frame))  # noqa: E731
@@ -284,7 +287,7 @@ def plant(net, numbers, parameter):
         "capacity": ("line", "trafo", "impedance"), "load": ("load",),
         "generator_limit": ("gen", "sgen", "ext_grid"), "cost": ("gen", "sgen", "ext_grid"),
     }  # fmt: skip
-    for table in carriers[parameter]:
+    for table in {table for name in names for table in carriers[name]}:
         net[table]["name"] = [f"{text} {k}" for k in range(len(net[table]))]
     for table in ("load", "gen", "sgen"):
         net[table]["sn_mva"] = some(net[table])
@@ -326,8 +329,14 @@ def leaks(path, numbers):
     return shown + close
 
 
-def released(network, parameter):
+def released(network, names):
     """Other values than the private ones, as a release has them."""
+    for name in names:
+        network = _released(network, name)
+    return network
+
+
+def _released(network, parameter):
     units = network.generators
     if parameter == "capacity":
         return network.with_capacity(np.round(network.branches.capacity * 1.07, 1))
@@ -339,27 +348,27 @@ def released(network, parameter):
     return network.with_limits(np.minimum(low, high), high)
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS)
+@pytest.mark.parametrize("names", SETS)
 @pytest.mark.parametrize("make", [wide_net, pwl_net])
-def test_a_release_holds_no_copy_of_the_private_numbers(make, parameter, tmp_path):
+def test_a_release_holds_no_copy_of_the_private_numbers(make, names, tmp_path):
     net = make()
-    numbers = private_numbers(net, fmt.read(net), parameter)
-    plant(net, numbers, parameter)
+    numbers = private_numbers(net, fmt.read(net), names)
+    plant(net, numbers, names)
     network = fmt.read(net)
     path = tmp_path / "release.json"
-    fmt.write_release(released(network, parameter), path, parameter)
+    fmt.write_release(released(network, names), path, names)
     assert not leaks(path, numbers)
     # The control: the same search on the whole net finds them all.
     fmt.write(network, tmp_path / "all.json")
     assert set(leaks(tmp_path / "all.json", numbers)) == set(numbers)
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS)
-def test_a_release_reads_as_the_released_network(parameter, tmp_path):
+@pytest.mark.parametrize("names", SETS)
+def test_a_release_reads_as_the_released_network(names, tmp_path):
     network = fmt.read(wide_net())
-    wanted = released(network, parameter)
+    wanted = released(network, names)
     path = tmp_path / "release.json"
-    net = fmt.write_release(wanted, path, parameter)
+    net = fmt.write_release(wanted, path, names)
     again = fmt.read(path)
     assert_values(again, wanted)
     assert again.buses.name == network.buses.name
@@ -369,13 +378,13 @@ def test_a_release_reads_as_the_released_network(parameter, tmp_path):
     assert net.res_cost == pytest.approx(ours, rel=1e-6)
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS)
-def test_a_split_network_is_written_from_what_was_left(parameter, tmp_path):
+@pytest.mark.parametrize("names", SETS)
+def test_a_split_network_is_written_from_what_was_left(names, tmp_path):
     net = wide_net()
-    numbers = private_numbers(net, fmt.read(net), parameter)
+    numbers = private_numbers(net, fmt.read(net), names)
     network = fmt.read(net)
-    _, public = network.split(parameter, (1.0, 500.0))
-    filled = public.with_values(parameter, np.full(public.entries, 77.5))
+    _, public = network.split(names, dict.fromkeys(names, (1.0, 500.0)))
+    filled = public.with_values(np.full(public.entries, 77.5))
     path = tmp_path / "release.json"
     filled.write(path)
     assert not leaks(path, numbers)
@@ -385,7 +394,7 @@ def test_a_split_network_is_written_from_what_was_left(parameter, tmp_path):
 
 def test_pwl_breakpoints_follow_the_released_limits(tmp_path):
     network = fmt.read(pwl_net())
-    wanted = released(network, "generator_limit")
+    wanted = released(network, ["generator_limit"])
     again = fmt.read(fmt.write_release(wanted, None, "generator_limit"))
     unit = network.generators.name.index("gen")
     assert again.generators.points[unit][[0, -1], 0].tolist() == [3.0, 64.8]

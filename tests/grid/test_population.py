@@ -1,9 +1,12 @@
 """Populations: sampled from public knowledge, kept in Parquet, checked on public data only."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from grid.making import pglib
 from hypothesis import given, settings
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from gridveil.errors import GridveilError, InputError
 from gridveil.grid import Population, cases, read_case, sample_population
 from gridveil.grid.population import TABLE
+from gridveil.grid.population_files import KEY
 
 NETWORK = cases.rts96()
 
@@ -31,7 +35,7 @@ def test_sampled_around_the_network():
     assert models.cost.max() <= 100
     assert models.cost_factor is None
     assert models.capacity is None
-    assert models.private == "capacity"
+    assert models.private == ("capacity",)
     assert models.problems(NETWORK) == []
 
 
@@ -58,9 +62,13 @@ def test_costs_as_multipliers_or_not_at_all():
 def test_values_of_a_private_parameter_are_refused():
     with pytest.raises(InputError, match="Costs are private here"):
         sample_population(NETWORK, 5, private="cost")
-    assert sample_population(NETWORK, 5, private="cost", costs=0.1).private == "cost"
+    assert sample_population(NETWORK, 5, private="cost", costs=0.1).private == ("cost",)
+    with pytest.raises(InputError, match="Costs are private here"):
+        sample_population(NETWORK, 5, private="cost,capacity")
     with pytest.raises(InputError, match="Costs are private here"):
         Population(1, cost=np.ones((1, 99)), private="cost")
+    with pytest.raises(InputError, match="Costs are private here"):
+        Population(1, cost=np.ones((1, 99)), private=["load", "cost"])
 
 
 @pytest.mark.parametrize(
@@ -78,6 +86,8 @@ def test_values_of_a_private_parameter_are_refused():
         ({"seed": -1}, "A seed is a whole number"),
         ({"seed": "now"}, "A seed is a whole number"),
         ({"private": "reactance"}, "no parameter that can be private"),
+        ({"private": "load,load"}, "named twice"),
+        ({"private": ""}, "no parameter that can be private"),
     ],
 )
 def test_numbers_that_make_no_sense(options, message):
@@ -92,18 +102,19 @@ def test_nothing_can_be_changed():
 
 
 def test_repr():
-    models = sample_population(NETWORK, 1000, private="load")
+    models = sample_population(NETWORK, 1000, private="load, capacity")
+    assert models.private == ("capacity", "load")
     assert repr(models).splitlines()[0] == "Population of 1,000 models"
     assert "load        73 buses, 0.875 to 1.125" in repr(models)
     assert "cost        99 generators, 80 to 100 $/MWh" in repr(models)
-    assert "private     load" in repr(models)
+    assert "private     capacity, load" in repr(models)
 
 
 @given(
     st.sets(st.sampled_from(sorted(TABLE))),
     st.integers(1, 4),
     st.booleans(),
-    st.sampled_from([None, "capacity", "load", "generator_limit"]),
+    st.sampled_from([(), ("capacity",), ("load",), ("capacity", "load", "generator_limit")]),
 )
 @settings(max_examples=30)
 def test_parquet_round_trip(tmp_path_factory, arrays, size, named, private):
@@ -127,7 +138,32 @@ def test_a_users_own_scenarios(tmp_path):
     models = Population.read(tmp_path / "days.parquet", NETWORK)
     assert models.size == 2
     assert models.load[1, 0] == 1.1
-    assert models.private is None
+    assert models.private == ()
+
+
+@pytest.mark.parametrize(
+    ("stored", "private"),
+    [
+        (None, ()),
+        ("load", ("load",)),
+        ([], ()),
+        (["load"], ("load",)),
+        (["capacity", "load"], ("capacity", "load")),
+        ({"load": 1}, None),
+        (["voltage"], None),
+        (7, None),
+    ],
+)
+def test_what_a_file_says_is_private(tmp_path, stored, private):
+    path = tmp_path / "models.parquet"
+    Population(2).write(path)
+    about = json.dumps({"names": {}, "private": stored}).encode()
+    pq.write_table(pq.read_table(path).replace_schema_metadata({KEY: about}), path)
+    if private is None:
+        with pytest.raises(InputError, match=r"metadata .* is damaged|no parameter"):
+            Population.read(path, NETWORK)
+    else:
+        assert Population.read(path, NETWORK).private == private
 
 
 def refused(path, frame, message):
@@ -198,11 +234,33 @@ def test_every_island_is_asked():
     assert Population(1, load=load).problems(NETWORK) == []
 
 
-@pytest.mark.parametrize("private", ["load", "generator_limit"])
+@pytest.mark.parametrize("private", ["load", "generator_limit", "capacity,load", "load,cost"])
 def test_nothing_is_checked_against_a_private_parameter(private):
     heavy = np.full((2, 73), 9.0)
     assert Population(2, load=heavy, private=private).problems(NETWORK) == []
-    _, public = NETWORK.split(private, (1, 1000))
+    limits = dict.fromkeys(private.split(","), (1, 1000))
+    _, public = NETWORK.linearised().split(private, limits)
     assert Population(2, load=heavy).problems(public) == []
-    _, public = NETWORK.split("capacity", (1, 1000))
+    assert Population(2, load=heavy, private="capacity").problems(public) == []
+    limits = {"capacity": (1, 1000), "cost": (1, 1000)}
+    _, public = NETWORK.linearised().split("capacity,cost", limits)
     assert len(Population(2, load=heavy).problems(public)) == 2
+
+
+def test_names_of_columns_that_are_no_text(tmp_path):
+    path = tmp_path / "models.parquet"
+    Population(1, load=np.ones((1, 73))).write(path)
+    path.write_bytes(path.read_bytes().replace(b"load", b"l\xffad"))
+    with pytest.raises(InputError, match=r"models\.parquet can't be read"):
+        Population.read(path, NETWORK)
+
+
+def test_columns_twice_and_no_models_at_all(tmp_path):
+    path = tmp_path / "models.parquet"
+    column = pa.array([[1.0] * 73])
+    pq.write_table(pa.Table.from_arrays([column, column], ["load", "load"]), path)
+    with pytest.raises(InputError, match="several columns called load"):
+        Population.read(path, NETWORK)
+    pq.write_table(pa.table({"load": column[:0]}), path)
+    with pytest.raises(InputError, match="has no models"):
+        Population.read(path, NETWORK)

@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 from importlib import resources
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 PARAMETERS = ("capacity", "load", "generator_limit", "cost")
+SETS = [(name,) for name in PARAMETERS] + list(combinations(PARAMETERS, 2)) + [PARAMETERS]
 logging.getLogger("pypsa").setLevel(logging.ERROR)
 
 
@@ -194,7 +196,7 @@ def test_a_load_where_there_was_none_is_added():
 # --- releases ------------------------------------------------------------------------------------
 
 
-def private_numbers(n, network, parameter):
+def private_numbers(n, network, names):
     """The private values, and every raw number in the network that they are made of."""
     units = network.generators
     raw = {
@@ -208,12 +210,13 @@ def private_numbers(n, network, parameter):
             n.generators.p_max_pu, n.generators.p_set, n.generators_t.p_max_pu["slack"],
         ],
         "cost": [units.linear, units.quadratic],
-    }[parameter]  # fmt: skip
+    }  # fmt: skip
+    raw = [part for name in names for part in raw[name]]
     numbers = np.concatenate([np.asarray(part, float) for part in raw])
     return np.unique(numbers[np.isfinite(numbers) & (numbers != 0) & (numbers != 1)])
 
 
-def plant(n, numbers, parameter):
+def plant(n, numbers, names):
     """Copy the private numbers into every other place of a network."""
     text = " ".join(f"{number:.7g}" for number in numbers)
     some = lambda frame: np.resize(numbers, len(frame))  # noqa: E731
@@ -224,12 +227,13 @@ def plant(n, numbers, parameter):
     n.add("ShuntImpedance", text, bus="node 0", g=float(numbers[0]))
     n.snapshot_weightings["objective"] = numbers[0]
     # Names of elements that have no private number are public names, and are kept.
-    if parameter == "capacity":
+    if "capacity" in names:
         n.add("Line", text, bus0="node 0", bus1="node 1", x=1.0, s_nom=numbers[0], active=False)
-    elif parameter == "load":
+    if "load" in names:
         n.add("Load", text, bus="node 0", p_set=numbers[0], active=False)
-    else:
-        size, price = (numbers[0], 1.0) if parameter == "generator_limit" else (1.0, numbers[0])
+    if {"generator_limit", "cost"} & set(names):
+        size = numbers[0] if "generator_limit" in names else 1.0
+        price = numbers[0] if "cost" in names else 1.0
         n.add("Generator", text, bus="node 0", p_nom=size, marginal_cost=price, active=False)
     results = {
         "Generator": ("p_nom_opt", "p_nom_min", "p_nom_max", "ramp_limit_up", "capital_cost"),
@@ -241,14 +245,14 @@ def plant(n, numbers, parameter):
         frame = n.c[component].static
         frame["rate_b"], frame["remark"] = some(frame), text
         for name in results.get(component, ()):
-            if name != "num_parallel" or parameter != "capacity":
+            if name != "num_parallel" or "capacity" not in names:
                 frame[name] = some(frame)
         if "carrier" in frame and component != "Bus":
             frame["carrier"] = text
         for name in series.get(component, ()):
             table = np.tile(some(frame), (2, 1))
             n.c[component].dynamic[name] = pd.DataFrame(table, n.snapshots, frame.index)
-    if parameter == "capacity":
+    if "capacity" in names:
         # On the rating's base: public for the other parameters.
         n.transformers["b"] = numbers[0]
     n.buses["unit"] = text
@@ -278,8 +282,14 @@ def leaks(path, numbers):
     ]
 
 
-def released(network, parameter):
+def released(network, names):
     """Other values than the private ones, as a release has them."""
+    for name in names:
+        network = _released(network, name)
+    return network
+
+
+def _released(network, parameter):
     units = network.generators
     if parameter == "capacity":
         return network.with_capacity(np.round(network.branches.capacity * 1.07, 1))
@@ -291,26 +301,26 @@ def released(network, parameter):
     return network.with_limits(np.minimum(np.round(units.p_min * 0.95, 1), high), high)
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS)
-def test_a_release_holds_no_copy_of_the_private_numbers(parameter, tmp_path):
+@pytest.mark.parametrize("names", SETS)
+def test_a_release_holds_no_copy_of_the_private_numbers(names, tmp_path):
     n = wide()
-    numbers = private_numbers(n, fmt.read(n), parameter)
-    plant(n, numbers, parameter)
+    numbers = private_numbers(n, fmt.read(n), names)
+    plant(n, numbers, names)
     network = fmt.read(n)
     path = tmp_path / "release.nc"
-    fmt.write_release(released(network, parameter), path, parameter)
+    fmt.write_release(released(network, names), path, names)
     assert not leaks(path, numbers)
     # The control: the same search on the whole network finds them all.
     fmt.write(network, tmp_path / "all.nc")
     assert set(leaks(tmp_path / "all.nc", numbers)) == set(numbers)
 
 
-@pytest.mark.parametrize("parameter", PARAMETERS)
-def test_a_release_reads_as_the_released_network(parameter, tmp_path):
+@pytest.mark.parametrize("names", SETS)
+def test_a_release_reads_as_the_released_network(names, tmp_path):
     network = fmt.read(wide())
-    wanted = released(network, parameter)
+    wanted = released(network, names)
     path = tmp_path / "release.nc"
-    n = fmt.write_release(wanted, path, parameter)
+    n = fmt.write_release(wanted, path, names)
     again = fmt.read(path)
     assert_values(again, wanted)
     assert again.buses.name == network.buses.name
@@ -319,13 +329,14 @@ def test_a_release_reads_as_the_released_network(parameter, tmp_path):
     assert optimize(n, n.snapshots[0]).objective == pytest.approx(ours, rel=1e-6)
 
 
-@pytest.mark.parametrize("parameter", ["capacity", "load", "generator_limit"])
-def test_a_split_network_is_written_from_what_was_left(parameter, tmp_path):
+@pytest.mark.parametrize("names", SETS)
+def test_a_split_network_is_written_from_what_was_left(names, tmp_path):
     n = wide()
     network = fmt.read(n)
-    numbers = private_numbers(n, network, parameter)
-    _, public = network.split(parameter, (1.0, 500.0))
-    filled = public.with_values(parameter, np.full(public.entries, 77.5))
+    numbers = private_numbers(n, network, names)
+    network = network.linearised() if "cost" in names else network
+    _, public = network.split(names, dict.fromkeys(names, (1.0, 500.0)))
+    filled = public.with_values(np.full(public.entries, 77.5))
     path = tmp_path / "release.nc"
     filled.write(path)
     assert not leaks(path, numbers)

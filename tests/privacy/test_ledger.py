@@ -324,7 +324,7 @@ def test_an_open_file_is_closed_to_others(tmp_path):
 
 
 def test_it_writes_ahead_and_synchronises(ledger):
-    with ledger._connect() as connection:
+    with ledger._file.connect() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
@@ -391,3 +391,10 @@ def test_real_mounts_are_read():
 def test_repr(ledger):
     make_account(ledger)
     assert repr(ledger) == f"Ledger({str(ledger.path)!r}, 1 datasets)"
+
+
+def test_a_ledger_of_one_byte_is_no_new_one(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"S")
+    with pytest.raises(LedgerError, match="only one byte is left"):
+        Ledger(path)

@@ -11,19 +11,40 @@ import numpy as np
 import pytest
 
 from gridveil.errors import GridveilError, InputError, SealedError
-from gridveil.privacy.sealed import Limits, Sealed, seal, unseal
+from gridveil.privacy.sealed import Limits, Sealed, seal, seal_together, unseal
 
 CANARY = 123.456789
 
 
-@pytest.fixture
-def sealed() -> Sealed:
-    return seal([CANARY, 2.5, 7.0], name="capacity", unit="MW", limits=Limits(0, 1000))
+@pytest.fixture(params=["one", "together"])
+def sealed(request) -> Sealed:
+    if request.param == "one":
+        return seal([CANARY, 2.5, 7.0], name="capacity", unit="MW", limits=Limits(0, 1000))
+    parts = [[CANARY, 2.5], [7.0]]
+    return seal_together(
+        [seal(part, name="capacity", unit="MW", limits=Limits(0, 1000)) for part in parts]
+    )
 
 
 def test_shows_name_shape_and_unit(sealed):
-    assert repr(sealed) == "<sealed capacity: 3 in MW>"
-    assert (sealed.name, sealed.shape, sealed.unit, len(sealed)) == ("capacity", (3,), "MW", 3)
+    names = ("capacity", "capacity, capacity")
+    assert repr(sealed) in [f"<sealed {name}: 3 in MW>" for name in names]
+    assert (sealed.shape, sealed.unit, len(sealed)) == ((3,), "MW", 3)
+
+
+def test_sealed_together():
+    one = seal([CANARY, 2.5], name="capacity", unit="MW", limits=Limits(1, 1000))
+    two = seal([[7.0, -3.0]], name="cost", unit="$/MWh", limits=Limits(-5, 50))
+    both = seal_together([one, two])
+    assert repr(both) == "<sealed capacity, cost: 4 in MW, $/MWh>"
+    assert both.limits == Limits(-5, 1000)
+    held = unseal(both)
+    assert [part.tolist() for part in held] == [[CANARY, 2.5], [[7.0, -3.0]]]
+    assert not any(part.flags.writeable for part in held)
+    assert repr(seal_together([one])) == repr(one)
+    assert len(unseal(seal_together([one]))) == 1
+    with pytest.raises(InputError, match="no sealed values"):
+        seal_together([])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +110,7 @@ def test_exceptions_and_logs_have_no_private_number(sealed):
         logger.exception("with %s and %r", sealed, error)
     text = stream.getvalue()
     assert "123" not in text
-    assert "<sealed capacity: 3 in MW>" in text
+    assert repr(sealed) in text
 
 
 def test_unseal_gives_a_read_only_clipped_copy():

@@ -88,7 +88,7 @@ CSV = {
     "power as turbine": (GOOD, {"turbine": "kw"}, "'kw' is the private power"),
     "turbine as key": (GOOD, {"turbine": "t", "key": "t"}, "a column of its own"),
     "public as word": (GOOD, {"public": "t"}, r"public=\['t'\]"),
-    "bad option": (GOOD, {"missing": "fill"}, 'missing is "refuse" or "drop"'),
+    "bad option": (GOOD, {"missing": "fill"}, 'Use "refuse" or "drop"'),
     "no unit": (GOOD, {"unit": " "}, "unit of power is empty"),
     "stream unkeyed": (GOOD, {"stream": True}, "needs a public key"),
     "stream unsorted": (GOOD + "0,1,1\n", {"stream": True, "key": "t"}, "Sort the file by 't'"),

@@ -16,7 +16,7 @@ from gridveil.cli.main import app
 from gridveil.errors import InputError, LedgerRefused, NotPrivateWarning, ReleaseAborted
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.sealed import unseal
-from gridveil.privacy.statement import STATEMENT_FILE
+from gridveil.privacy.statement import STATEMENT_FILE, Statement
 from gridveil.verification import verify_bundle
 from gridveil.wind.demo import CAPACITY, demo_records, power_curve
 from gridveil.wind.evaluation import evaluate
@@ -416,7 +416,7 @@ def test_evaluating_the_wrong_file_is_refused(scada, tmp_path):
     assert run("wind", "evaluate", tmp_path, "--against", scada).exit_code == 2
     body = json.loads((out / STATEMENT_FILE).read_text())
     body["kind"] = "load"
-    (out / STATEMENT_FILE).write_text(json.dumps(body))
+    (out / STATEMENT_FILE).write_text(Statement(body).to_json(), encoding="utf-8")
     with pytest.raises(InputError, match="no wind power records"):
         evaluate(out, scada)
 

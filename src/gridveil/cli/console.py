@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import traceback
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.errors import GridveilError
+from gridveil.errors import GridveilError, InputError
+from gridveil.report.labels import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,42 +32,90 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace a bundle tha
 
 def out() -> Console:
     """Standard output, for results."""
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=True)
+    return _screen()(highlight=False, soft_wrap=True)
 
 
 def err() -> Console:
     """Standard error, for progress and problems."""
-    from rich.console import Console
+    return _screen()(stderr=True, highlight=False, soft_wrap=True)
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+def check_outputs(*paths: Path | None) -> None:
+    """Check, before any work is done, that files can be written where the user wants them.
+
+    Raises
+    ------
+    InputError
+        Where one can't.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        folder = path.expanduser().absolute().parent
+        if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise InputError(
+                f"{path} can't be written.",
+                remedy="Name a file in a folder that is there and that you may write.",
+            )
 
 
 def print_json(value: Any) -> None:
-    """Print a value for a script."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value for a script, in ASCII: no name in it can speak to the terminal."""
+    typer.echo(json.dumps(value, indent=2))
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """An empty table in the house style."""
+    """An empty table in the house style; its cells are data, shown as they are."""
     from rich import box
-    from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    shown = None if title is None else plain(title)
+    made = _plain_table()(box=box.SIMPLE_HEAD, title=shown, title_justify="left", pad_edge=False)
     for column in columns:
         made.add_column(column)
     return made
 
 
-def show_error(error: GridveilError) -> None:
-    """Say what is wrong and what to do."""
+def plain(text: object) -> str:
+    """Data for the screen, on one line: no markup, no sequence that a terminal would obey."""
+    from rich.markup import escape
+
+    return escape(visible(str(text)).replace("\n", "\\n").replace("\t", "\\t"))
+
+
+@cache
+def _screen() -> type[Console]:
+    from rich.console import Console
+
+    class Screen(Console):
+        """A console that lets no text speak to the terminal but its own markup."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            shown = [visible(one) if isinstance(one, str) else one for one in objects]
+            super().print(*shown, **options)
+
+    return Screen
+
+
+@cache
+def _plain_table() -> type[Table]:
+    from rich.table import Table
+
+    class PlainTable(Table):
+        """A table whose cells are data."""
+
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            super().add_row(*[plain(c) if isinstance(c, str) else c for c in cells], **options)
+
+    return PlainTable
+
+
+def show_error(error: GridveilError, command: str) -> None:
+    """Say what is wrong and what to do; the command's help where the error does not know."""
     from rich.markup import escape
 
     console = err()
     console.print(f"[bold red]error:[/] {escape(error.what)}")
-    if error.remedy:
-        console.print(f"       {escape(error.remedy)}")
+    console.print(f"       {escape(error.remedy or f'See {command} --help for an example.')}")
 
 
 def show_unexpected(error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""``gridveil grid``: look at a network, sample a population of OPF models, solve it."""
+"""``gridveil grid``: look at a network, sample models, solve them, release and evaluate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.console import JsonOption, QuietOption, out, print_json, table
+from gridveil.cli.cases import CaseArgument, read
+from gridveil.cli.console import (
+    JsonOption,
+    QuietOption,
+    check_outputs,
+    out,
+    plain,
+    print_json,
+    table,
+)
+from gridveil.cli.grid_release import evaluate, release
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,17 +25,9 @@ if TYPE_CHECKING:
     from gridveil.grid.opf import Solutions
     from gridveil.grid.population import Population
 
-app = typer.Typer(help="Networks and populations of optimal power flow.", no_args_is_help=True)
-
-CaseArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="CASE",
-        help="A MATPOWER (.m), pandapower (.json) or PyPSA (.nc) file, or the built-in rts96 or "
-        "rts96-paper.",
-        show_default=False,
-    ),
-]
+app = typer.Typer(help="Release networks; populations of optimal power flow.", no_args_is_help=True)
+app.command()(release)
+app.command()(evaluate)
 
 
 @app.command()
@@ -36,7 +38,7 @@ def info(case: CaseArgument, as_json: JsonOption = False) -> None:
     """
     from gridveil.grid import problems
 
-    network = _read(case)
+    network = read(case)
     found = problems(network)
     if as_json:
         print_json({**_summary(network), "problems": [str(problem) for problem in found]})
@@ -45,7 +47,7 @@ def info(case: CaseArgument, as_json: JsonOption = False) -> None:
 
         out().print(escape(repr(network)))
         for problem in found:
-            out().print(f"[bold red]problem:[/] {escape(str(problem))}")
+            out().print(f"[bold red]problem:[/] {plain(problem)}")
     raise typer.Exit(1 if found else 0)
 
 
@@ -64,7 +66,8 @@ def population(
         typer.Option(help="80,100: costs uniform in this range, $/MWh. 0.1: vary by this share."),
     ] = "80,100",
     private: Annotated[
-        str, typer.Option(help="The parameter that a release will protect.")
+        str,
+        typer.Option(help="The parameter that a release will protect, or several: capacity,load."),
     ] = "capacity",
     seed: Annotated[int, typer.Option(help="Seed of the public draw.")] = 0,
     quiet: QuietOption = False,
@@ -75,7 +78,7 @@ def population(
     """
     from gridveil.grid import sample_population
 
-    network = _read(case)
+    network = read(case)
     made = sample_population(
         network, size, spread=spread, costs=_costs(costs), seed=seed, private=private
     )
@@ -84,7 +87,7 @@ def population(
         from rich.markup import escape
 
         out().print(escape(repr(made)))
-        out().print(f"Written to {escape(str(output))}")
+        out().print(f"Written to {plain(output)}")
 
 
 @app.command()
@@ -124,7 +127,10 @@ def solve(
     from gridveil.grid import check, solve_population
     from gridveil.grid.population import Population
 
-    network = _read(case)
+    check_outputs(output, plot)
+    if plot is not None and plot.suffix not in (".png", ".svg"):
+        raise InputError(f"{plot} is no picture's name.", remedy="Let it end in .png or .svg.")
+    network = read(case)
     check(network)
     models = None if population_file is None else Population.read(population_file, network)
     with counted("solving", quiet=quiet or as_json) as progress, _executor(cluster) as executor:
@@ -144,15 +150,6 @@ def solve(
     if plot is not None:
         _plot(network, models, found, plot)
     _show(network, found, as_json=as_json, quiet=quiet)
-
-
-def _read(case: str) -> Network:
-    from gridveil.grid import cases, read_case
-
-    built_in = {"rts96": None, "rts96-paper": "paper"}
-    if case in built_in and not Path(case).exists():
-        return cases.rts96(variant=built_in[case])
-    return read_case(case)
 
 
 def _costs(text: str | None) -> tuple[float, float] | float | None:
@@ -176,19 +173,9 @@ def _executor(address: str | None) -> Any:
 
     if address is None:
         return nullcontext()
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InputError(
-            "A cluster needs Dask, which is not installed.",
-            remedy="pip install 'gridveil[cluster]'",
-        ) from None
-    try:
-        return Client(address, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError):
-        raise InputError(
-            f"There is no Dask scheduler at {address}.", remedy="Check the address."
-        ) from None
+    from gridveil.cluster import connect
+
+    return connect(address)
 
 
 def _write(found: Solutions, path: Path) -> None:
@@ -212,7 +199,10 @@ def _plot(network: Network, models: Population | None, found: Solutions, path: P
     from gridveil.grid.picture import draw_network
 
     if found.flow is None or not np.isfinite(found.cost).any():
-        raise InputError("No model is feasible, so there is nothing to draw.")
+        raise InputError(
+            "No model is feasible, so there is nothing to draw.",
+            remedy="Draw a relaxed one: --model relaxed --slack-price 3000.",
+        )
     some = np.isfinite(found.cost)
     loading = np.abs(found.flow[some]) / network.branches.capacity
     if models is not None and models.capacity is not None:
@@ -245,7 +235,7 @@ def _show(network: Network, found: Solutions, *, as_json: bool, quiet: bool) -> 
             figures = [f"{cost:,.2f}" for cost in ends] or ["", "", ""]
             gap = f"{found.gap[some].max():.1e}" if ends else ""
             shown.add_row(f"{some.sum():,}", status.name.lower(), *figures, gap)
-    out().print(network.name)
+    out().print(plain(network.name))
     out().print(shown)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.console import JsonOption, LedgerOption, out, print_json, table
+from gridveil.cli.console import JsonOption, LedgerOption, out, plain, print_json, table
 from gridveil.errors import InputError, show_exact
 
 if TYPE_CHECKING:
@@ -79,15 +80,13 @@ def verify(
     found = _existing(ledger)
     problems = found.problems()
     for folder in bundle or []:
-        problems += [f"{folder}: {text}" for text in found.bundle_problems(_recorded(folder))]
-    entries = len(found.entries())
+        problems += [f"{folder}: {text}" for text in found.bundle_problems(*_recorded(folder))]
+    entries = 0 if problems else len(found.entries())
     if as_json:
         print_json({"ok": not problems, "entries": entries, "problems": problems})
     elif problems:
-        from rich.markup import escape
-
         for problem in problems:
-            out().print(f"[bold red]FAIL[/] {escape(problem)}")
+            out().print(f"[bold red]FAIL[/] {plain(problem)}")
     else:
         checked = f" and holds the charges of {len(bundle)} bundles" if bundle else ""
         out().print(f"[green]ok[/]   {entries} entries; the chain is whole{checked}.")
@@ -98,7 +97,7 @@ def _existing(path: Path | None) -> Ledger:
     from gridveil.privacy.ledger import Ledger
     from gridveil.privacy.location import ledger_path
 
-    if not ledger_path(path).exists():
+    if not os.path.exists(ledger_path(path)):
         raise InputError(
             f"There is no ledger at {ledger_path(path)} yet.",
             remedy="The first release or cap makes it; name another with --ledger.",
@@ -106,15 +105,19 @@ def _existing(path: Path | None) -> Ledger:
     return Ledger(path)
 
 
-def _recorded(folder: Path) -> dict[str, Any]:
+def _recorded(folder: Path) -> tuple[dict[str, Any], str]:
+    import hashlib
+
     from gridveil.privacy.statement import STATEMENT_FILE, Statement
 
     try:
-        statement = Statement.from_json((folder / STATEMENT_FILE).read_bytes())
-    except OSError:
-        raise InputError(f"There is no bundle at {folder}.") from None
-    recorded: dict[str, Any] = statement.body["ledger"] or {}
-    return recorded
+        text = (folder / STATEMENT_FILE).read_bytes()
+    except (OSError, ValueError):
+        raise InputError(
+            f"There is no bundle at {folder}.", remedy="Name the folder that a release wrote."
+        ) from None
+    recorded: dict[str, Any] = Statement.from_json(text).body["ledger"] or {}
+    return recorded, hashlib.sha256(text).hexdigest()
 
 
 def _show_all(ledger: Ledger, as_json: bool) -> None:
@@ -138,7 +141,7 @@ def _show_all(ledger: Ledger, as_json: bool) -> None:
             str(one.charges),
             str(len(one.unreleased)),
         )
-    out().print(f"Ledger {ledger.path}")
+    out().print(f"Ledger {plain(ledger.path)}")
     out().print(shown)
 
 
@@ -146,7 +149,10 @@ def _show_one(ledger: Ledger, dataset: str, as_json: bool) -> None:
     entries = ledger.entries(dataset)
     standing = ledger.standing(dataset)
     if not entries:
-        raise InputError(f"The ledger has no dataset {dataset!r}.")
+        raise InputError(
+            f"The ledger has no dataset {dataset!r}.",
+            remedy="gridveil ledger show lists those that it has.",
+        )
     if as_json:
         rows = [{"entry": e.number, "time": e.time, "kind": e.kind, **e.body} for e in entries]
         print_json({**_summary(standing), "entries": rows})

@@ -6,37 +6,78 @@ refusal by the ledger, 130 for an interrupt.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from gridveil import __version__
-from gridveil.cli import grid, ledger, wind
-from gridveil.cli.console import JsonOption, QuietOption, show_error, show_unexpected
+from gridveil.cli.console import show_error, show_unexpected
+from gridveil.cli.table import Command, LazyCommands
 from gridveil.errors import GridveilError
 
-_GREETING = """\
-[bold]GridVeil[/] publishes power-system data with a differential-privacy guarantee that holds.
+# One line a command, under the heading that the help shows it under.
+COMMANDS = {
+    "Start here": (
+        Command("demo", "Make releases of built-in data, check them, and name their reports."),
+        Command("plan", "Choose alpha and epsilon on a local page; it reads public data only."),
+    ),
+    "Release": (
+        Command("wind", "Release wind power records."),
+        Command("grid", "Release networks; populations of optimal power flow."),
+    ),
+    "Check and keep count": (
+        Command("verify", "Check a bundle as its recipient would."),
+        Command("ledger", "See, cap and check what has been spent."),
+        Command("audit", "Attack every mechanism and whole releases, and say what that proves."),
+    ),
+    "Research": (
+        Command("study", "The paper's figures with correct privacy, and ours beside them."),
+    ),
+}
 
-Three things to do here:
-  [bold cyan]gridveil demo[/]             make a release of built-in data, and its report
-  [bold cyan]gridveil verify FOLDER[/]    check a bundle that you were sent
-  [bold cyan]gridveil ledger show[/]      see how much epsilon each of your datasets has spent
-
-[dim]gridveil --help lists every command.[/]"""
+_FIRST = (
+    ("gridveil demo", "watch releases of built-in data being made, in under a minute"),
+    ("gridveil plan", "choose a guarantee for your own data, and get the command"),
+    ("gridveil verify FOLDER", "check a bundle that you were sent"),
+)
 
 
 class Commands(TyperGroup):
-    """The root group: turns errors into words and exit codes, never into a traceback."""
+    """The root group: loads a command when it is run, and turns errors into exit codes."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LazyCommands(one for part in COMMANDS.values() for one in part)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, without loading any."""
+        return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show every command by its line in the table: none needs to be loaded for that."""
+        parts = {title: [(one.name, one.help) for one in part] for title, part in COMMANDS.items()}
+        parts["Options"] = [
+            (", ".join(one.opts), getattr(one, "help", "")) for one in self.get_params(ctx)
+        ]
+        width = max(len(name) for rows in parts.values() for name, _ in rows)
+        typer.echo(f"\nUsage: {ctx.command_path} COMMAND ...\n\n{self.help}")
+        for title, rows in parts.items():
+            typer.secho(f"\n{title}", bold=True)
+            for name, words in rows:
+                typer.echo(f"  {_name(f'{name:<{width}}')}  {words}")
+        typer.echo(
+            "\nEvery command has --help with an example: "
+            f"{_name(f'{ctx.command_path} wind release --help')}\n"
+            "Exit codes: 0 success, 1 a failed check, 2 bad input, 3 refused by the ledger.\n"
+        )
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
+        """Run a command; no traceback reaches the user."""
         try:
             return super().invoke(ctx)
         except GridveilError as error:
-            show_error(error)
+            show_error(error, f"{ctx.command_path} {ctx.invoked_subcommand}")
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             typer.echo(
@@ -60,9 +101,6 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(wind.app, name="wind")
-app.add_typer(grid.app, name="grid")
-app.add_typer(ledger.app, name="ledger")
 
 
 def run() -> None:
@@ -86,37 +124,18 @@ def root(
 ) -> None:
     """Publish power-system data with a differential-privacy guarantee that holds."""
     if ctx.invoked_subcommand is None:
-        from gridveil.cli.console import out
-
-        out().print(_GREETING)
+        _greet()
 
 
-@app.command()
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = Path(
-        "demo-release"
-    ),
-    quiet: QuietOption = False,
-) -> None:
-    """Make a release of built-in data, with a ledger of its own, and name its report.
-
-    Example: [cyan]gridveil demo -o demo-release[/]
-    """
-    from gridveil.cli.demo import run_demo
-
-    run_demo(output, quiet=quiet)
+def _greet() -> None:
+    typer.echo(
+        f"{typer.style('GridVeil', bold=True)} publishes power-system data with a "
+        "differential-privacy guarantee that holds.\n\nThree things to do here:"
+    )
+    for name, words in _FIRST:
+        typer.echo(f"  {_name(f'{name:<24}')} {words}")
+    typer.echo("\ngridveil --help lists every command.")
 
 
-@app.command()
-def verify(
-    folder: Annotated[Path, typer.Argument(help="The bundle's folder.", show_default=False)],
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Check a bundle as its recipient would. Exit code 0 if all is well, 1 if not.
-
-    Example: [cyan]gridveil verify out/[/]
-    """
-    from gridveil.cli.verify import run_verify
-
-    raise typer.Exit(run_verify(folder, as_json=as_json, quiet=quiet))
+def _name(text: str) -> str:
+    return typer.style(text, fg="cyan", bold=True)

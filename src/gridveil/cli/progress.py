@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gridveil.cli.console import err
+from gridveil.cli.console import err, plain
 
 
 @contextmanager
@@ -20,7 +20,28 @@ def steps(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title)
-        yield lambda words: progress.update(task, description=f"{title}: {words}")
+        yield lambda words: progress.update(task, description=f"{title}: {plain(words)}")
+
+
+@contextmanager
+def counted_steps(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show a bar that moves on with every step, and stays full when all is done."""
+    console = err()
+    if quiet or not console.is_terminal:
+        yield lambda words: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn(" "),
+        BarColumn(28),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda words: progress.update(task, advance=1, description=plain(words))
+        progress.update(task, completed=total, description="done")
 
 
 @contextmanager

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
-from gridveil.cli.console import out, print_json
-from gridveil.verification import verify_bundle
+import typer
+
+from gridveil.cli.console import JsonOption, QuietOption, out, plain, print_json
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="The bundle's folder.", show_default=False)],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Check a bundle as its recipient would.
+
+    Whether it is whole, adds up, and holds what it says. Exit code 0 if all is well, 1 if not.
+
+    Example: [cyan]gridveil verify out/[/]
+    """
+    raise typer.Exit(run_verify(folder, as_json=as_json, quiet=quiet))
 
 
 def run_verify(folder: Path, *, as_json: bool, quiet: bool) -> int:
     """Print the findings and give back the exit code."""
+    from dataclasses import asdict
+
+    from gridveil.verification import verify_bundle
+
     findings = verify_bundle(folder)
     ok = all(finding.ok for finding in findings)
     if as_json:
         print_json({"ok": ok, "findings": [asdict(finding) for finding in findings]})
     else:
-        from rich.markup import escape
-
         console = out()
         for finding in findings:
             if quiet and finding.ok:
                 continue
             mark = "[green]ok  [/]" if finding.ok else "[bold red]FAIL[/]"
-            console.print(f"{mark} {escape(finding.text)}")
+            console.print(f"{mark} {plain(finding.text)}")
         if not quiet:
             verdict = "[green]This bundle is sound.[/]" if ok else "[bold red]Do not rely on it.[/]"
             console.print(verdict)

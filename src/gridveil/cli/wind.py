@@ -13,6 +13,7 @@ from gridveil.cli.console import (
     LedgerOption,
     QuietOption,
     out,
+    plain,
     print_json,
     table,
 )
@@ -70,6 +71,9 @@ def release(
     missing: Annotated[
         str, typer.Option(help="Rows with missing values: refuse or drop.")
     ] = "refuse",
+    formulas: Annotated[
+        str, typer.Option(help="Text that a spreadsheet would run: refuse or keep.")
+    ] = "refuse",
     features: Annotated[
         str | None,
         typer.Option(
@@ -119,6 +123,7 @@ def release(
             key=key,
             turbine=turbine,
             missing=missing,  # type: ignore[arg-type]
+            formulas=formulas,  # type: ignore[arg-type]
             name=dataset,
             stream=stream or None,
         )
@@ -146,23 +151,35 @@ def evaluate(
         list[str],
         typer.Option("--against", help="The real records. May be repeated.", show_default=False),
     ],
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write the owner's report to this HTML file, outside of any bundle."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare a release with the real records: for the owner's eyes only.
 
     What it prints must not be published, and must not decide whether, when or which release is.
 
-    Example: [cyan]gridveil wind evaluate out --against scada.csv[/]
+    Example: [cyan]gridveil wind evaluate out --against scada.csv --report owner.html[/]
     """
+    from gridveil.bundle import check_owner_file
     from gridveil.cli.progress import steps
     from gridveil.wind.evaluation import evaluate as compare
 
+    if report is not None:
+        check_owner_file(report)
     with steps("evaluating", quiet=as_json):
         found = compare(bundle, against[0] if len(against) == 1 else against)
+        written = None if report is None else found.write_report(report)
     if as_json:
         print_json(found.to_json())
-    else:
-        _show_evaluation(found)
+        return
+    _show_evaluation(found)
+    if written is not None:
+        from rich.markup import escape
+
+        out().print(f"[bold]The owner's report:[/] {escape(str(written))}")
 
 
 def _capacity(given: list[str]) -> float | dict[str, float]:
@@ -188,7 +205,10 @@ def _features(text: str) -> Any:
     try:
         return parse_features(text)
     except ValueError as problem:
-        raise InputError(f"The features can't be used: {problem}.") from None
+        raise InputError(
+            f"The features can't be used: {problem}.",
+            remedy='For example: --features "rbf(5, 2.5, 12.5) + columns(temperature)".',
+        ) from None
 
 
 def _show_release(
@@ -200,10 +220,10 @@ def _show_release(
         print_json({"bundle": str(placed), "statement": made.statement.body})
     elif not quiet:
         console = out()
-        console.print(f"Released {records.rows:,} records to {placed}")
+        console.print(f"Released {records.rows:,} records to {plain(placed)}")
         for sentence in made.statement.in_words:
-            console.print(f"  {sentence}")
-        console.print(f"The report: {placed / REPORT_FILE}")
+            console.print(f"  {plain(sentence)}")
+        console.print(f"The report: {plain(placed / REPORT_FILE)}")
 
 
 def _show_evaluation(found: Evaluation) -> None:
@@ -229,6 +249,10 @@ def _show_evaluation(found: Evaluation) -> None:
         f"{found.clipped:,} of {found.rows:,} real values lay outside [0, capacity] and were "
         "clipped."
     )
+    from gridveil.report.inference import lines
+
+    for line in lines([found.inference], found.statement):
+        console.print(line)
     console.print(
         "Do not let these figures decide what to publish: choosing the release that comes closest "
         "to the real data tells more about it than epsilon allows."

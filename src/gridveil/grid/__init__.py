@@ -9,12 +9,14 @@ from gridveil.grid.network import Branches, Buses, Generators, Network
 from gridveil.grid.opf import Engine, Solutions, Status, solve_population
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.public import PublicNetwork
+from gridveil.grid.release import GridRelease, release
 
 __all__ = [
     "Branches",
     "Buses",
     "Engine",
     "Generators",
+    "GridRelease",
     "Network",
     "Population",
     "Problem",
@@ -25,6 +27,7 @@ __all__ = [
     "check",
     "problems",
     "read_case",
+    "release",
     "sample_population",
     "solve_population",
 ]

@@ -57,7 +57,7 @@ def _islands(network: Any) -> Any:
     if isinstance(network, Network):
         return network.islands()
     blank = np.zeros(network.entries)
-    return network.with_values(network.parameter, blank).islands()
+    return network.with_values(blank).islands()
 
 
 def _by_island(

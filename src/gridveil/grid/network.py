@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,8 @@ from gridveil.grid.formats import Source, module_of
 
 if TYPE_CHECKING:
     from gridveil.grid.public import PublicNetwork
-    from gridveil.privacy.sealed import Limits, Sealed
+    from gridveil.grid.ranges import Range
+    from gridveil.privacy.sealed import Sealed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -214,9 +215,15 @@ class Network:
         return replace(self, generators=units)
 
     def linearised(self) -> Network:
-        """The same network with each cost curve replaced by its mean slope between its limits."""
+        """The same network with each cost curve replaced by its mean slope between its limits.
+
+        The slopes tell about the limits: where these are private and costs are not, keep the
+        curves.
+        """
         units = self.generators
-        slope = units.linear + units.quadratic * (units.p_max + units.p_min)
+        slope, curved = units.linear.copy(), units.quadratic != 0
+        # Only where there is a curve: a limit may be infinite.
+        slope[curved] += units.quadratic[curved] * (units.p_max + units.p_min)[curved]
         for place, points in enumerate(units.points):
             if points is not None:
                 low, high = units.p_min[place], units.p_max[place]
@@ -245,27 +252,30 @@ class Network:
         return found
 
     def split(
-        self, parameter: str, limits: Limits | tuple[float, float]
-    ) -> tuple[Sealed[Floats], PublicNetwork]:
-        """Take one parameter out: its values sealed, and the network without them.
+        self, parameter: str | Sequence[str], limits: Range | Mapping[str, Range]
+    ) -> tuple[Sealed[Any], PublicNetwork]:
+        """Take one parameter or several out: their values sealed, and the network without them.
 
         Parameters
         ----------
         parameter
-            ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``.
+            ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``; several as in
+            ``"capacity,load"`` or ``("capacity", "load")``, in any order.
         limits
-            The public range of its values, in MW or $/MWh; values outside are clipped. The lower
-            end must be positive for capacities: a released 0 would mean that there is no limit.
+            The public range of its values, in MW or $/MWh; for several parameters a mapping of
+            their names to ranges. Values outside are clipped. The lower end must be positive for
+            capacities: a released 0 would mean that there is no limit.
 
         Returns
         -------
-        The entries of the public support (limited lines, loads and limits that are not 0), and a
-        network that has no such column and nothing that was computed from it.
+        The entries of the public support (limited lines, loads and limits that are not 0): a
+        sealed vector, or for several parameters a sealed tuple of one vector each; and a network
+        that has no such columns and nothing that was computed from them.
 
         Raises
         ------
         InputError
-            Where the parameter or the range can't be used.
+            Where a parameter or a range can't be used.
         """
         from gridveil.grid.public import split
 
@@ -277,19 +287,23 @@ class Network:
         What was not changed stays as it was. A network that was made from released values is
         written as a release.
         """
-        if isinstance(self.source, Source) and self.source.private is not None:
+        if isinstance(self.source, Source) and self.source.private:
             self.write_release(path, self.source.private)
         else:
             module_of(self._kind).write(self, path)
 
-    def write_release(self, path: str | os.PathLike[str], parameter: str) -> None:
-        """Write the network for publication: only what is on the parameter's allow-list."""
-        if isinstance(self.source, Source) and self.source.private not in (None, parameter):
+    def write_release(self, path: str | os.PathLike[str], parameters: str | Sequence[str]) -> None:
+        """Write the network for publication: only what is on the allow-list of every parameter."""
+        from gridveil.grid.public import check_parameters
+
+        names = check_parameters(parameters)
+        if isinstance(self.source, Source) and self.source.private not in ((), names):
+            split_by = ",".join(self.source.private)
             raise InputError(
-                f"This network was split by {self.source.private}, not by {parameter}.",
-                remedy=f'Write it with parameter="{self.source.private}".',
+                f"This network was split by {split_by}, not by {','.join(names)}.",
+                remedy=f'Write it with parameters="{split_by}".',
             )
-        module_of(self._kind).write_release(self, path, parameter)
+        module_of(self._kind).write_release(self, path, names)
 
     @property
     def _kind(self) -> str:

@@ -77,6 +77,9 @@ class Solutions:
         MW shed at each bus, below zero where power is spilled.
     overload
         MW by which each branch is over its limit.
+    room_price
+        What 1 MW more room in every branch limit and balance at once could save at most, $/h; one
+        number a model.
     """
 
     cost: Floats
@@ -93,6 +96,7 @@ class Solutions:
     p_min_price: Floats | None = None
     shed: Floats | None = None
     overload: Floats | None = None
+    room_price: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -219,7 +223,8 @@ def solve_population(
         "exact", or into how many linear pieces each quadratic cost is cut; the error is stated.
     keep
         What to keep of every model beside cost, status and certificate: "dispatch", "flow",
-        "line_price", "nodal_price", "limit_price" (of generators), "shed", "overload".
+        "line_price", "nodal_price", "limit_price" (of generators), "shed", "overload",
+        "room_price".
     tolerance
         Relative gap up to which a cost counts as certified.
     rows

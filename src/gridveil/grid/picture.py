@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.layout import bus_positions
 from gridveil.grid.network import Network
-from gridveil.report.pictures import BLUE, GREY, ORANGE, new_figure
+from gridveil.report.labels import label
+from gridveil.report.pictures import LIGHT, Theme, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -28,33 +34,51 @@ def draw_network(network: Network, loading: Floats, path: Path, *, title: str) -
     title
         Above the picture.
     """
+    figure, axes = new_figure(8.0, 6.0)
+    paint_network(figure, axes, LIGHT, network, loading, width=np.clip(loading, 0.0, 1.0))
+    axes.set_title(label(title))
+    figure.savefig(path)
+
+
+def paint_network(
+    figure: Figure,
+    axes: Axes,
+    theme: Theme,
+    network: Network,
+    loading: Floats,
+    *,
+    width: Floats,
+) -> None:
+    """Draw a network on axes: colours by loading, lines as thick as `width` (0 to 1) says."""
     from matplotlib.collections import LineCollection
 
-    figure, axes = new_figure(8.0, 6.0)
     place = bus_positions(network)
     lines = network.branches
     shown = np.flatnonzero(lines.in_service)
     ends = np.stack([place[lines.from_bus[shown]], place[lines.to_bus[shown]]], axis=1)
-    share = np.clip(loading[shown], 0.0, 1.0)
     drawn = LineCollection(
-        list(ends), cmap="viridis_r", linewidths=0.6 + 2.4 * share, zorder=1, capstyle="round"
+        list(ends),
+        cmap="viridis_r" if theme is LIGHT else "viridis",
+        linewidths=0.8 + 3.2 * width[shown],
+        zorder=1,
+        capstyle="round",
     )
-    drawn.set_array(100 * share)
+    drawn.set_array(100 * np.clip(loading[shown], 0.0, 1.0))
     drawn.set_clim(0, 100)
     axes.add_collection(drawn)
     figure.colorbar(drawn, ax=axes, label="loading of the line (% of capacity)", shrink=0.8)
     made = np.zeros(len(network.buses), dtype=bool)
     made[network.generators.bus[network.generators.in_service]] = True
     size = max(2.0, 60.0 / np.sqrt(len(place)))
-    for some, colour, label in (
-        (~made & (network.buses.load == 0), GREY, "bus"),
-        (~made & (network.buses.load != 0), BLUE, "load"),
-        (made, ORANGE, "generation"),
+    for some, colour, words in (
+        (~made & (network.buses.load == 0), theme.grey, "bus"),
+        (~made & (network.buses.load != 0), theme.blue, "load"),
+        (made, theme.orange, "generation"),
     ):
         if some.any():
             x, y = place[some].T
-            axes.scatter(x, y, s=size**2 / 3, color=colour, label=label, zorder=2)
-    axes.set(title=title, xticks=[], yticks=[], aspect="equal")
+            axes.scatter(x, y, s=size**2 / 3, color=colour, label=words, zorder=2)
+    axes.set(xticks=[], yticks=[], aspect="equal")
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.legend(
@@ -63,5 +87,5 @@ def draw_network(network: Network, loading: Floats, path: Path, *, title: str) -
         bbox_to_anchor=(0.5, 0.02),
         ncols=3,
         markerscale=max(1, 5 / size),
+        labelcolor=theme.ink,
     )
-    figure.savefig(path)

@@ -19,7 +19,7 @@ from gridveil.grid import population_files as files
 from gridveil.grid.adequacy import inadequate
 from gridveil.grid.checks import Problem, refuse
 from gridveil.grid.network import Network
-from gridveil.grid.public import PublicNetwork, check_parameter
+from gridveil.grid.public import PublicNetwork, check_parameters
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,8 @@ class Population:
     size
         How many models.
     private
-        The parameter that the population was made for. Nothing is checked against it.
+        The parameters that the population was made for: a name, a text with commas or a sequence
+        of names, kept as a tuple; empty: none is known. Nothing is checked against them.
     """
 
     size: int
@@ -63,12 +64,12 @@ class Population:
     cost: Floats | None = None
     cost_factor: Floats | None = None
     capacity: Floats | None = None
-    private: str | None = None
+    private: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.private is not None:
-            check_parameter(self.private)
-        if self.private == "cost" and self.cost is not None:
+        private = check_parameters(self.private) if self.private else ()
+        object.__setattr__(self, "private", private)
+        if "cost" in private and self.cost is not None:
             raise _values_of_private()
         for name in TABLE:
             given = getattr(self, name)
@@ -97,7 +98,7 @@ class Population:
         generator limits are private: a refusal would tell something about them.
         """
         found = [*_shapes(self, network), *_values(self)]
-        private = {self.private, getattr(network, "parameter", None)}
+        private = {*self.private, *getattr(network, "parameters", ())}
         if found or private & {"load", "generator_limit"}:
             return found
         return list(inadequate(self.load, self.p_min, self.p_max, self.size, network))
@@ -145,8 +146,8 @@ class Population:
             unit = " $/MWh" if name == "cost" else ""
             ends = f"{array.min():.4g} to {array.max():.4g}" if array.size else "empty"
             lines.append(f"  {name:<12}{array.shape[1]:,} {TABLE[name]}, {ends}{unit}")
-        if self.private is not None:
-            lines.append(f"  {'private':<12}{self.private}")
+        if self.private:
+            lines.append(f"  {'private':<12}{', '.join(self.private)}")
         return "\n".join(lines)
 
 
@@ -157,7 +158,7 @@ def sample_population(
     spread: float = 0.125,
     costs: tuple[float, float] | float | None = (80.0, 100.0),
     seed: int = 0,
-    private: str = "capacity",
+    private: str | Sequence[str] = "capacity",
 ) -> Population:
     """Sample models around a network; no value of the network is looked at.
 
@@ -177,7 +178,8 @@ def sample_population(
     seed
         Seed of the public sample. It hides nothing.
     private
-        The parameter that will be private. Its values can't be sampled, only multipliers of them.
+        The parameters that will be private: a name, a text with commas or a sequence of names.
+        Their values can't be sampled, only multipliers of them.
 
     Raises
     ------
@@ -186,7 +188,7 @@ def sample_population(
     """
     models = _count(size, 1, "A population needs 1 model or more, not {}.")
     rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
-    check_parameter(private)
+    hidden = check_parameters(private)
     _check_spread(spread, "spread")
 
     def around(width: float, table: str) -> Floats:
@@ -196,7 +198,7 @@ def sample_population(
     limits = around(spread, "generators")
     cost = factor = None
     if isinstance(costs, tuple | list):
-        if private == "cost":
+        if "cost" in hidden:
             raise _values_of_private()
         cost = rng.uniform(*_ends(costs), (models, len(network.generators)))
     elif costs is not None:
@@ -209,8 +211,28 @@ def sample_population(
         p_max=limits,
         cost=cost,
         cost_factor=factor,
-        private=private,
+        private=hidden,
     )
+
+
+def sample_like(
+    population: Population, network: Network | PublicNetwork, size: int, *, seed: int
+) -> Population:
+    """Sample other models like those of a population: uniform between the ends of each array."""
+    rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
+    models = _count(size, 1, "A population needs 1 model or more, not {}.")
+    arrays = {}
+    for name, array in population.arrays().items():
+        shape = (models, len(getattr(network, TABLE[name])))
+        arrays[name] = rng.uniform(*_span(array), shape)
+    if "p_min" in arrays and "p_max" in arrays:
+        # Drawn apart, a lower limit could be above the upper one.
+        arrays["p_min"] = arrays["p_max"]
+    return Population(models, private=population.private, **arrays)
+
+
+def _span(array: Floats) -> tuple[float, float]:
+    return (float(array.min()), float(array.max())) if array.size else (1.0, 1.0)
 
 
 def _values_of_private() -> InputError:
@@ -222,13 +244,15 @@ def _values_of_private() -> InputError:
 
 def _count(value: Any, least: int, message: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(message.format(repr(value)))
+        raise InputError(message.format(repr(value)), remedy=f"Give a whole number from {least}.")
     return int(value)
 
 
 def _check_spread(spread: Any, name: str) -> None:
     if not (isinstance(spread, int | float | np.number) and 0 <= spread <= 1):
-        raise InputError(f"{name} is a share between 0 and 1, not {spread!r}.")
+        raise InputError(
+            f"{name} is a share between 0 and 1, not {spread!r}.", remedy="Give 0.125, for example."
+        )
 
 
 def _ends(costs: Sequence[Any]) -> tuple[float, float]:
@@ -237,7 +261,10 @@ def _ends(costs: Sequence[Any]) -> tuple[float, float]:
     except (TypeError, ValueError):
         low, high = 1.0, 0.0
     if not (np.isfinite([low, high]).all() and low <= high):
-        raise InputError(f"costs are two ends in $/MWh, the lower one first, not {costs!r}.")
+        raise InputError(
+            f"costs are two ends in $/MWh, the lower one first, not {costs!r}.",
+            remedy="Give 80 and 100, for example.",
+        )
     return low, high
 
 

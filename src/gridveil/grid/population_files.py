@@ -30,7 +30,7 @@ def write(
     names: Mapping[str, tuple[str, ...]],
     *,
     size: int,
-    private: str | None,
+    private: tuple[str, ...],
 ) -> None:
     """Write arrays of one row a model, with the names of their columns."""
     columns: dict[str, Any] = {MODEL: pa.array(np.arange(size))}
@@ -42,28 +42,41 @@ def write(
     try:
         pq.write_table(table, Path(path), compression="zstd")
     except OSError as error:
-        raise InputError(f"{Path(path)} can't be written: {error}.") from None
+        raise InputError(
+            f"{Path(path)} can't be written: {error}.",
+            remedy="Name a file in a folder that is there and that you may write.",
+        ) from None
 
 
 def read(
     path: str | os.PathLike[str], names: Mapping[str, tuple[str, ...]]
-) -> tuple[dict[str, Floats], int, str | None]:
-    """Arrays, number of models and private parameter of a file that fits these names."""
+) -> tuple[dict[str, Floats], int, tuple[str, ...]]:
+    """Arrays, number of models and private parameters of a file that fits these names."""
     try:
-        table = pq.read_table(Path(path))
-    except (OSError, pa.ArrowException) as error:
+        # Not `read_table`, which reads no file that has a name twice.
+        with pq.ParquetFile(Path(path)) as file:
+            table = file.read()
+        present = list(table.column_names)
+    except (OSError, ValueError, pa.ArrowException) as error:  # also names that are no UTF-8
         raise InputError(
             f"{Path(path).name} can't be read as Parquet: {error}.", remedy="Check the file."
         ) from None
     about = _about(table, Path(path).name)
-    unknown = sorted(set(table.column_names) - set(names) - {MODEL})
+    unknown = sorted(set(present) - set(names) - {MODEL})
     if unknown:
         raise InputError(
             f"{Path(path).name} has columns that mean nothing here: {', '.join(unknown)}.",
             remedy=f"Use some of {', '.join(names)}.",
         )
+    twice = sorted({name for name in present if present.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"{Path(path).name} has several columns called {twice[0]}.", remedy="Keep one of them."
+        )
+    if not table.num_rows:
+        raise InputError(f"{Path(path).name} has no models.", remedy="Give one row a model.")
     arrays = {}
-    for name in table.column_names:
+    for name in present:
         if name != MODEL:
             stored = about["names"].get(name)
             if stored is not None and stored != names[name]:
@@ -80,10 +93,18 @@ def _about(table: Any, file: str) -> dict[str, Any]:
     try:
         about = json.loads(text) if text is not None else {"names": {}, "private": None}
         names = {str(array): tuple(names) for array, names in about["names"].items()}
-        private = None if about["private"] is None else str(about["private"])
-        return {"names": names, "private": private}
-    except (ValueError, TypeError, KeyError, AttributeError):
+        return {"names": names, "private": _private(about["private"])}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError(f"The metadata of {file} is damaged.", remedy="Write it again.") from None
+
+
+def _private(stored: Any) -> tuple[str, ...]:
+    # None or a single name in files of before, when one parameter at most could be private.
+    if stored is None or isinstance(stored, str):
+        return () if stored is None else (stored,)
+    if not isinstance(stored, list):
+        raise TypeError
+    return tuple(str(name) for name in stored)
 
 
 def _matrix(column: Any, name: str, width: int) -> Floats:

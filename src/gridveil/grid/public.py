@@ -1,13 +1,13 @@
-"""A network without its private parameter: what restoration may see.
+"""A network without its private parameters: what restoration may see.
 
 `split` seals the entries of the public support and hands back a `PublicNetwork`, which has no such
-column: touching it raises. `PublicNetwork.with_values` puts a vector (noisy, restored, or opened
-by a mechanism) in its place again.
+columns: touching them raises. `PublicNetwork.with_values` puts a vector (noisy, restored, or opened
+by a mechanism) in their place again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -18,45 +18,52 @@ from gridveil.errors import InputError, SealedError
 from gridveil.grid.costs import clip_points
 from gridveil.grid.formats import Source, module_of
 from gridveil.grid.network import Bools, Floats, Network, Table, as_floats
-from gridveil.privacy.sealed import Limits, Sealed, seal
+from gridveil.grid.ranges import (
+    PARAMETERS,
+    Range,
+    box,
+    check_parameter,
+    check_parameters,
+    check_ranges,
+)
+from gridveil.privacy.sealed import Limits, Sealed, seal, seal_together
 
-PARAMETERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "capacity": ("branches", ("capacity",), "MW"),
-    "load": ("buses", ("load",), "MW"),
-    "generator_limit": ("generators", ("p_min", "p_max"), "MW"),
-    "cost": ("generators", ("linear",), "$/MWh"),
-}
-"""For each parameter that can be private: its table, its columns and its unit."""
+__all__ = [
+    "PARAMETERS",
+    "PublicNetwork",
+    "PublicTable",
+    "check_parameter",
+    "check_parameters",
+    "split",
+    "split_parts",
+]
 
 TABLES = ("buses", "generators", "branches")
 
 
-def check_parameter(parameter: str) -> str:
-    """The parameter, if it is one that can be private."""
-    if parameter not in PARAMETERS:
-        raise InputError(
-            f"{parameter!r} is no parameter that can be private.",
-            remedy=f"Use one of {', '.join(PARAMETERS)}.",
-        )
-    return parameter
-
-
 class PublicTable:
-    """A table of a network without its private columns."""
+    """A table of a network without its private columns.
 
-    def __init__(self, table: Table, private: tuple[str, ...], parameter: str) -> None:
+    Parameters
+    ----------
+    table
+        The whole table.
+    private
+        Its private columns, each with the parameter that it belongs to.
+    """
+
+    def __init__(self, table: Table, private: Mapping[str, str]) -> None:
         # The values go here, not only out of sight: zeros stand in for them.
         blank: dict[str, Any] = {column: np.zeros(len(table)) for column in private}
         self._table: Any = replace(table, **blank)
-        self._private = private
-        self._parameter = parameter
+        self._private = dict(private)
 
     def __getattr__(self, column: str) -> Any:
         if column.startswith("_"):
             raise AttributeError(column)
         if column in self._private:
             raise SealedError(
-                f"{column} is private in this network (split by {self._parameter}).",
+                f"{column} is private in this network (split by {self._private[column]}).",
                 remedy="Put released values in its place with network.with_values.",
             )
         return getattr(self._table, column)
@@ -71,17 +78,22 @@ class PublicTable:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublicNetwork:
-    """A network of which one parameter was taken out; made by ``network.split``.
+    """A network of which parameters were taken out; made by ``network.split``.
+
+    Private values are counted through in one vector: parameter by parameter in the order of
+    `parameters`, column by column (lower limits of generators, then upper ones), entry by entry.
 
     Parameters
     ----------
-    parameter
+    parameters
         What is private.
     support
-        Which entries of its columns are private (public knowledge), one array a column. The
-        others are 0, or infinite for capacities.
+        Which entries of the private columns are private (public knowledge), one array a column.
+        The others are 0, or infinite for capacities.
+    signs
+        +1 or -1 for every private value: its sign, which is public as the support is.
     limits
-        The public range of private values.
+        The public range of private values, by parameter.
     """
 
     name: str
@@ -89,61 +101,98 @@ class PublicNetwork:
     buses: PublicTable
     generators: PublicTable
     branches: PublicTable
-    parameter: str
+    parameters: tuple[str, ...]
     support: Mapping[str, Bools]
-    limits: Limits
+    signs: Floats
+    limits: Mapping[str, Limits]
     source: Source | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
     def entries(self) -> int:
         """How many values are private."""
-        return sum(int(mask.sum()) for mask in self.support.values())
+        return len(self.signs)
+
+    @property
+    def parts(self) -> dict[str, slice]:
+        """Where the values of each parameter are in the vector of all private values."""
+        found, start = {}, 0
+        for parameter in self.parameters:
+            count = sum(int(self.support[column].sum()) for column in PARAMETERS[parameter][1])
+            found[parameter] = slice(start, start + count)
+            start += count
+        return found
+
+    @property
+    def low(self) -> Floats:
+        """The lower end of every private value: that of its range, or 0 where its sign is +."""
+        return np.concatenate([low for low, _ in self._boxes()])
+
+    @property
+    def high(self) -> Floats:
+        """The upper end of every private value: that of its range, or 0 where its sign is -."""
+        return np.concatenate([high for _, high in self._boxes()])
+
+    def _boxes(self) -> list[tuple[Floats, Floats]]:
+        return [box(self.limits[name], self.signs[part]) for name, part in self.parts.items()]
 
     def entry_names(self) -> tuple[str, ...]:
-        """What each private value belongs to, in the order of the sealed vector."""
-        table, columns, _ = PARAMETERS[self.parameter]
-        names = getattr(self, table).name
-        several = len(columns) > 1
+        """What each private value belongs to, in the order of the vector.
+
+        The parameter comes first where several are private: ``"load 101"``.
+        """
         return tuple(
-            f"{names[place]} {column}" if several else names[place]
-            for column in columns
-            for place in np.flatnonzero(self.support[column])
+            f"{parameter} {name}" if len(self.parameters) > 1 else name
+            for parameter in self.parameters
+            for name in self._names(parameter)
         )
 
-    def with_values(self, parameter: str, values: ArrayLike) -> Network:
+    def _names(self, parameter: str) -> list[str]:
+        table, columns, _ = PARAMETERS[parameter]
+        names = getattr(self, table).name
+        return [
+            f"{names[place]} {column}" if len(columns) > 1 else names[place]
+            for column in columns
+            for place in np.flatnonzero(self.support[column])
+        ]
+
+    def with_values(self, values: ArrayLike) -> Network:
         """A whole network, with these values (one a private entry) in place of the private ones.
 
         Raises
         ------
         InputError
-            Where another parameter is private, or the number of values is another one.
+            Where the number of values is another one, or some are missing.
         """
-        if parameter != self.parameter:
-            raise InputError(f"This network was split by {self.parameter}, not by {parameter}.")
-        vector = as_floats(values, parameter)
+        what = ", ".join(self.parameters)
+        vector = as_floats(values, what)
         if vector.shape != (self.entries,) or np.isnan(vector).any():
             raise InputError(
-                f"{self.parameter} needs {self.entries} numbers, one a private entry; "
+                f"{what} needs {self.entries} numbers, one a private entry; "
                 f"an array of shape {vector.shape} came, or some of it is missing."
             )
-        table, columns, _ = PARAMETERS[parameter]
-        filled, start = {}, 0
-        for column in columns:
-            mask = self.support[column]
-            filled[column] = np.full(len(mask), np.inf if column == "capacity" else 0.0)
-            filled[column][mask] = vector[start : start + int(mask.sum())]
-            start += int(mask.sum())
-        parts: dict[str, Any] = {name: getattr(self, name)._table for name in TABLES}
-        parts[table] = replace(parts[table], **filled)
-        return Network(self.name, self.base_mva, source=self.source, notes=self.notes, **parts)
+        tables: dict[str, Any] = {name: getattr(self, name)._table for name in TABLES}
+        start = 0
+        for parameter in self.parameters:
+            table, columns, _ = PARAMETERS[parameter]
+            for column in columns:
+                mask = self.support[column]
+                filled = np.full(len(mask), np.inf if column == "capacity" else 0.0)
+                filled[mask] = vector[start : start + int(mask.sum())]
+                start += int(mask.sum())
+                tables[table] = replace(tables[table], **{column: filled})
+        return Network(self.name, self.base_mva, source=self.source, notes=self.notes, **tables)
 
     def __repr__(self) -> str:
+        private = [
+            f"  private     {name}: {part.stop - part.start:,} entries in {PARAMETERS[name][2]}, "
+            f"in {self.limits[name]}"
+            for name, part in self.parts.items()
+        ]
         return "\n".join(
             [
                 f"PublicNetwork '{self.name}' on {self.base_mva:g} MVA",
-                f"  private     {self.parameter}: {self.entries:,} entries in "
-                f"{PARAMETERS[self.parameter][2]}, in {self.limits}",
+                *private,
                 f"  public      {len(self.buses):,} buses, {len(self.branches):,} branches, "
                 f"{len(self.generators):,} generators",
             ]
@@ -151,54 +200,51 @@ class PublicNetwork:
 
 
 def split(
-    network: Network, parameter: str, limits: Limits | tuple[float, float]
-) -> tuple[Sealed[Floats], PublicNetwork]:
+    network: Network, parameter: str | Sequence[str], limits: Range | Mapping[str, Range]
+) -> tuple[Sealed[Any], PublicNetwork]:
     """See `Network.split`."""
-    table, columns, unit = PARAMETERS[check_parameter(parameter)]
-    bounds = _range(limits)
-    if parameter == "capacity" and bounds.low <= 0:
-        raise InputError(
-            f"The range of capacities starts at {bounds.low:g}.",
-            remedy="Give a positive lower end: a capacity of 0 would mean that there is no limit.",
-        )
-    public = _without_copies(network, parameter, bounds)
-    owner = getattr(network, table)
-    support = {column: _support(getattr(owner, column), column) for column in columns}
-    sealed = seal(
-        np.concatenate([getattr(owner, column)[support[column]] for column in columns]),
-        name=parameter,
-        unit=unit,
-        limits=bounds,
-    )
-    parts = {
-        name: PublicTable(getattr(public, name), columns if name == table else (), parameter)
-        for name in TABLES
-    }
+    parts, public = _split(network, parameter, limits)
+    return (parts[0] if len(parts) == 1 else seal_together(parts)), public
+
+
+def split_parts(
+    network: Network, parameters: str | Sequence[str], limits: Range | Mapping[str, Range]
+) -> tuple[Sealed[tuple[Floats, ...]], PublicNetwork]:
+    """As `Network.split`, with a tuple of vectors in the seal however many parameters there are."""
+    parts, public = _split(network, parameters, limits)
+    return seal_together(parts), public
+
+
+def _split(
+    network: Network, given: str | Sequence[str], limits: Range | Mapping[str, Range]
+) -> tuple[list[Sealed[Floats]], PublicNetwork]:
+    parameters = check_parameters(given)
+    ranges = check_ranges(parameters, limits)
+    public = _without_copies(network, ranges)
+    support: dict[str, Bools] = {}
+    private: dict[str, dict[str, str]] = {table: {} for table in TABLES}
+    sealed, signs = [], []
+    for parameter in parameters:
+        table, columns, unit = PARAMETERS[parameter]
+        owner = getattr(network, table)
+        for column in columns:
+            support[column] = _support(getattr(owner, column), column)
+            private[table][column] = parameter
+        values = np.concatenate([getattr(owner, column)[support[column]] for column in columns])
+        signs.append(_signs(values, parameter))
+        # Clipped to its range a value is in its box too, since it has the sign that cuts it out.
+        sealed.append(seal(values, name=parameter, unit=unit, limits=ranges[parameter]))
     return sealed, PublicNetwork(
         public.name,
         public.base_mva,
-        parameter=parameter,
+        parameters=parameters,
         support=support,
-        limits=bounds,
-        source=_stripped(network.source, parameter),
+        signs=as_floats(np.concatenate(signs), "signs"),
+        limits=ranges,
+        source=_stripped(network.source, parameters),
         notes=network.notes,
-        **parts,
+        **{name: PublicTable(getattr(public, name), private[name]) for name in TABLES},
     )
-
-
-def _range(limits: Limits | tuple[float, float]) -> Limits:
-    if isinstance(limits, Limits):
-        return limits
-    try:
-        low, high = limits
-        return Limits(float(low), float(high))
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            "The public range of a private parameter is a pair of numbers.",
-            remedy="Give it as in limits=(1, 5000).",
-        ) from None
 
 
 def _support(values: Floats, column: str) -> Bools:
@@ -207,27 +253,32 @@ def _support(values: Floats, column: str) -> Bools:
     return mask
 
 
-def _without_copies(network: Network, parameter: str, limits: Limits) -> Network:
-    """The network without what copies the parameter in other columns of the model."""
+def _signs(values: Floats, parameter: str) -> Floats:
+    return np.where((values < 0) & (parameter != "capacity"), -1.0, 1.0)
+
+
+def _without_copies(network: Network, ranges: Mapping[str, Limits]) -> Network:
+    """The network without what copies private parameters in other columns of the model."""
     units = network.generators
-    if parameter == "generator_limit":
+    if "generator_limit" in ranges:
         # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
-        return replace(network, generators=clip_points(units, limits.low, limits.high))
-    if parameter == "cost":
+        limits = ranges["generator_limit"]
+        units = clip_points(units, limits.low, limits.high)
+    if "cost" in ranges:
         if units.quadratic.any() or any(points is not None for points in units.points):
             raise InputError(
                 "Only linear costs can be private, and this network has quadratic or "
                 "piecewise-linear ones.",
                 remedy="Split network.linearised() instead.",
             )
-        return replace(network, generators=replace(units, constant=np.zeros(len(units))))
-    return network
+        units = replace(units, constant=np.zeros(len(units)))
+    return replace(network, generators=units)
 
 
-def _stripped(source: Any, parameter: str) -> Source | None:
+def _stripped(source: Any, parameters: tuple[str, ...]) -> Source | None:
     if not isinstance(source, Source):
         return None
-    if source.private is not None:
-        return source if source.private == parameter else None
+    if source.private:
+        return source if source.private == parameters else None
     strip = getattr(module_of(source.kind), "strip", None)
-    return Source(source.kind, strip(source.data, parameter), parameter) if strip else None
+    return Source(source.kind, strip(source.data, parameters), parameters) if strip else None

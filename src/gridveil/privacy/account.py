@@ -7,6 +7,7 @@ an account with secure noise exists only as the result of a charge.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from gridveil.errors import InputError
@@ -96,4 +97,6 @@ def open_account(
 
 def study_account(epsilon: Exact, *, adjacency: Sequence[Adjacency], seed: int) -> Account:
     """An account for a study on public data: seeded noise, no ledger, never ``dp_valid``."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"A seed is a whole number of 0 or more, not {seed!r}.")
     return Account(Budget(epsilon), SeededNoise(seed), adjacency, None, None)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from gridveil.errors import InputError
+from gridveil.privacy.names import checked_name
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,23 @@ class Entry:
     def expected_hash(self) -> str:
         """The hash that this entry's contents and predecessor call for."""
         return entry_hash(self.number, self.time, self.kind, self.dataset, self.body, self.previous)
+
+
+def read_entry(row: Sequence[Any]) -> Entry | None:
+    """An entry from a row of the ledger's file; None where it is not what one holds."""
+    number, *texts = row
+    if type(number) is not int or not all(isinstance(text, str) for text in texts):
+        return None
+    time, kind, dataset, body, previous, digest = texts
+    try:
+        checked_name(dataset)
+        contents = json.loads(body)
+        canonical(contents)
+    except (InputError, ValueError, RecursionError):
+        return None
+    if not isinstance(contents, dict):
+        return None
+    return Entry(number, time, kind, dataset, contents, previous, digest)
 
 
 def entry_hash(

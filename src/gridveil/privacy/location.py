@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,17 +15,28 @@ _NETWORK = {
     "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "glusterfs", "gpfs", "lustre",
     "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "smb3", "smbfs", "webdav",
 }  # fmt: skip
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def ledger_path(given: Path | str | None = None) -> Path:
     """The ledger's file: as given, else ``GRIDVEIL_LEDGER``, else in the user's data folder."""
     if given is not None:
-        return Path(given).expanduser()
+        return _expanded(given)
     if from_environment := os.environ.get("GRIDVEIL_LEDGER"):
-        return Path(from_environment).expanduser()
+        return _expanded(from_environment)
     import platformdirs
 
     return Path(platformdirs.user_data_dir("gridveil", appauthor=False)) / "ledger.sqlite"
+
+
+def _expanded(path: Path | str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise LedgerError(
+            f"The ledger {path} is in the home of a user who is not known here.",
+            remedy="Write out its folder: --ledger FILE or GRIDVEIL_LEDGER.",
+        ) from None
 
 
 def refuse_network_file_system(path: Path) -> None:
@@ -57,14 +69,15 @@ def file_system(path: Path) -> str:
 
 def _linux_mounts() -> list[tuple[Path, str]]:
     try:
-        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+        raw = Path("/proc/self/mountinfo").read_bytes()
     except OSError:
         return []
     mounts = []
-    for line in lines:
+    for line in os.fsdecode(raw).split("\n")[:-1]:
         before, _, after = line.partition(" - ")
-        at = before.split()[4].encode().decode("unicode_escape")
-        mounts.append((Path(at), after.split()[0]))
+        # Spaces and backslashes are written in octal, everything else as it is.
+        at = _OCTAL.sub(lambda code: chr(int(code[1], 8)), before.split(" ")[4])
+        mounts.append((Path(at), after.split(" ")[0]))
     return mounts
 
 

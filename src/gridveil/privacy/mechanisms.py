@@ -22,7 +22,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, ReleaseAborted, show_exact
+from gridveil.errors import InputError, LedgerError, ReleaseAborted, show_exact
 from gridveil.privacy.account import Account
 from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.noise import Integers
@@ -37,6 +37,8 @@ from gridveil.privacy.sensitivity import (
 Vector = NDArray[np.float64]
 Blocks = Callable[[], Iterator[Vector]]
 """A long private column as blocks of rows; each call starts again from the first row."""
+
+_FROM_OUTSIDE = (GeneratorExit, KeyboardInterrupt, SystemExit)
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -140,8 +142,10 @@ def laplace(
     """
     record = _laplace_record(sealed, name, sensitivity, epsilon, size, limits, unit, grid)
     account.spend(record)
-    answer = _answer(account, sealed, query, record.size)
-    return Noisy(_add_laplace(account, answer, record), record)
+    value = _quietly(lambda: _add_laplace(account, _answer(sealed, query, record.size), record))
+    if value is None:
+        _abort(account)
+    return Noisy(value, record)
 
 
 def laplace_scalar(
@@ -190,13 +194,12 @@ def laplace_blocks(
     account.spend(record)
 
     def noisy() -> Iterator[Vector]:
-        blocks = unseal(sealed)()
         rows = 0
-        while (block := _guarded(account, lambda: next(blocks, None))) is not None:
-            rows += len(block)
-            if not np.isfinite(block).all():
+        for block in _noisy_blocks(account, sealed, record):
+            if block is None:
                 _abort(account)
-            yield _add_laplace(account, block, record)
+            rows += len(block)
+            yield block
         if rows != record.size:
             _abort(account)
 
@@ -240,8 +243,14 @@ def noisy_max(
         name, f"noisy max, exponential, {kind}", unit, size, sensitivity, calibration, limits
     )
     account.spend(record)
-    scores = _quantise(_answer(account, sealed, query, size), record)
-    return Noisy(account.noise.noisy_max(scores, calibration.scale), record)
+    chosen = _quietly(
+        lambda: account.noise.noisy_max(
+            _quantise(_answer(sealed, query, size), record), calibration.scale
+        )
+    )
+    if chosen is None:
+        _abort(account)
+    return Noisy(chosen, record)
 
 
 def _laplace_record(
@@ -268,31 +277,57 @@ def _check_size(size: int) -> None:
         raise InputError("There are no values to release.", remedy="Give at least one row.")
 
 
-def _answer(
-    account: Account, sealed: Sealed[T], query: Callable[[T], Any] | None, size: int
-) -> Vector:
+def _quietly(compute: Callable[[], V]) -> V | None:
+    """Run a computation on private data; None where it fails, whatever the reason.
+
+    Its exception is dropped with all its frames, so an error that is raised for it afterwards has
+    no private number in its text, its context or the variables of its traceback.
+    """
+    try:
+        return compute()
+    except _FROM_OUTSIDE:
+        raise
+    except BaseException:  # noqa: BLE001 - whatever it is, a panic of Rust too, it may be private
+        return None
+
+
+def _answer(sealed: Sealed[T], query: Callable[[T], Any] | None, size: int) -> Vector:
     contents = unseal(sealed)
-    given = _guarded(account, lambda: contents if query is None else query(contents))
-    answer = _guarded(account, lambda: np.atleast_1d(np.asarray(given, dtype=np.float64)))
-    if answer.shape != (size,) or not np.isfinite(answer).all():
-        _abort(account)
+    given = contents if query is None else query(contents)
+    return _checked(np.atleast_1d(np.asarray(given, dtype=np.float64)), (size,))
+
+
+def _checked(answer: Vector, shape: tuple[int, ...]) -> Vector:
+    # OpenDP does not check what it is given.
+    if answer.shape != shape or not np.isfinite(answer).all():
+        raise ValueError
     return answer
 
 
-def _guarded(account: Account, compute: Callable[[], V]) -> V:
-    """Run a computation on private data; its exceptions say nothing and keep no frame."""
+def _noisy_blocks(
+    account: Account, sealed: Sealed[Blocks], record: Record
+) -> Iterator[Vector | None]:
+    """The blocks of a column with noise; None in place of one that failed, and nothing after."""
     try:
-        return compute()
-    except Exception:  # noqa: BLE001 - whatever it is, its text may be private
+        for block in unseal(sealed)():
+            yield _add_laplace(account, _checked(block, (len(block),)), record)
+        return
+    except _FROM_OUTSIDE:
+        raise
+    except BaseException:  # noqa: BLE001 - as in `_quietly`
         pass
-    _abort(account)
+    yield None
 
 
 def _abort(account: Account) -> NoReturn:
-    account.abort()
+    try:
+        account.abort()
+        noted = "and the ledger notes the abort"
+    except LedgerError:
+        noted = "but the ledger could not note the abort"
     raise ReleaseAborted(
         "A computation on the private data failed, and the release was stopped. Its epsilon "
-        "stays spent and the ledger notes the abort.",
+        f"stays spent, {noted}.",
         remedy="The reason is withheld, since it may depend on private values.",
     )
 

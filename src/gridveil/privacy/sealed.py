@@ -9,6 +9,7 @@ defence against hostile code in the same process: Python offers none.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -148,6 +149,38 @@ def seal(values: ArrayLike, *, name: str, unit: str, limits: Limits) -> Sealed[N
     clipped = limits.clip(array)
     clipped.setflags(write=False)
     return Sealed(clipped, name=name, shape=clipped.shape, unit=unit, limits=limits)
+
+
+def seal_together(
+    parts: Sequence[Sealed[NDArray[np.float64]]],
+) -> Sealed[tuple[NDArray[np.float64], ...]]:
+    """One seal around several sealed arrays, for a mechanism that asks about all of them.
+
+    It is safe: the arrays go from their seals into the new one and nowhere else, and what the new
+    one shows (names, number of entries, units, a range around all ranges) is made of what theirs
+    show. Nothing is computed from a value.
+
+    Parameters
+    ----------
+    parts
+        The sealed arrays, one or more; their order stays.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    if not parts:
+        raise InputError("There are no sealed values to seal together.")
+    return Sealed(
+        tuple(unseal(part) for part in parts),
+        name=", ".join(part.name for part in parts),
+        shape=(sum(math.prod(part.shape) for part in parts),),
+        unit=", ".join(dict.fromkeys(part.unit for part in parts)),
+        limits=Limits(
+            min(part.limits.low for part in parts), max(part.limits.high for part in parts)
+        ),
+    )
 
 
 def _as_numbers(values: ArrayLike) -> NDArray[np.float64] | None:

@@ -12,14 +12,16 @@ in one release must not be published in clear by another.
 from __future__ import annotations
 
 import math
-import unicodedata
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from gridveil.errors import InputError, LedgerRefused, show_exact
+from gridveil.errors import LedgerRefused, show_exact
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.chain import Entry
+
+_RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
 
 @dataclass
@@ -45,13 +47,13 @@ class Standing:
         """Take the next entry of the dataset into account."""
         body = entry.body
         if entry.kind == "cap":
-            self.cap = None if body["cap"] is None else Fraction(body["cap"])
+            self.cap = None if body["cap"] is None else _rational(body["cap"])
         elif entry.kind == "charge":
             self.charges += 1
-            self.spent += Fraction(body["charged"])
+            self.spent += _rational(body["charged"])
             self.unreleased.add(entry.number)
             for name, one in body["adjacency"].items():
-                self.reference.setdefault(name, (Fraction(one["alpha"]), one["unit"]))
+                self.reference.setdefault(name, (_rational(one["alpha"]), str(one["unit"])))
             for name in body["private"]:
                 self.private.setdefault(name, entry.number)
             for name in body["clear"]:
@@ -60,6 +62,13 @@ class Standing:
             self.unreleased.discard(body["charge"])
         elif entry.kind == "abort":
             self.aborts += 1
+
+
+def _rational(text: str) -> Fraction:
+    # Nothing but what the ledger writes: no sign, no exponent that takes a year to expand.
+    if not _RATIONAL.fullmatch(text):
+        raise ValueError
+    return Fraction(text)
 
 
 def refuse_exposed(standing: Standing, hidden: Sequence[str], clear: Sequence[str]) -> None:
@@ -90,22 +99,3 @@ def steps_to_reference(standing: Standing, one: Adjacency) -> int:
             remedy=f"Give alpha in {unit} (reference: {show_exact(reference)} {unit}).",
         )
     return math.ceil(reference / one.alpha)
-
-
-def checked_name(dataset: str) -> str:
-    """A dataset's name as the ledger writes it, or `InputError`."""
-    name = " ".join(unicodedata.normalize("NFC", dataset).split())
-    if not name or len(name) > 200 or not name.isprintable():
-        raise InputError(
-            "A dataset needs a name of 1 to 200 printable characters.",
-            remedy="Name it with --dataset NAME.",
-        )
-    return name
-
-
-def name_key(dataset: str) -> str:
-    """What a name is found by.
-
-    Spellings that differ in case or spaces share one budget: a slip must not double it.
-    """
-    return checked_name(dataset).casefold()

@@ -6,9 +6,12 @@ A statement is made from an account and public facts only. Its JSON Schema ships
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import math
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,12 +20,14 @@ from functools import cache
 from importlib import metadata, resources
 from typing import Any
 
+from gridveil import __version__
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
 
 SCHEMA_VERSION = 1
 STATEMENT_FILE = "release.json"
 
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _GROUPS = (2, 5, 10)
 _SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
 
@@ -94,19 +99,19 @@ class Statement:
         return Statement({**self.body, "files": [dict(one) for one in files]})
 
     def to_json(self) -> str:
-        """The text of ``release.json``."""
-        return json.dumps(self.body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """The text of ``release.json``: the contents, and a digest of them at the end."""
+        body = {key: value for key, value in self.body.items() if key != "digest"}
+        return _text({**body, "digest": hashlib.sha256(_text(body).encode()).hexdigest()})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Statement:
         """Read a statement, or raise `InputError` that names every place it is not one."""
-        try:
-            body = json.loads(text)
-        except (ValueError, RecursionError):
-            raise InputError("release.json is not JSON.") from None
+        body = read_json(text)
+        if body is None:
+            raise InputError(f"{STATEMENT_FILE} is not JSON.")
         if problems := schema_problems(body):
-            raise InputError("release.json is not a statement: " + "; ".join(problems) + ".")
-        return cls(body)
+            raise InputError(f"{STATEMENT_FILE} is not a statement: " + "; ".join(problems) + ".")
+        return cls({key: value for key, value in body.items() if key != "digest"})
 
     def __repr__(self) -> str:
         lines = [f"Statement: {self.body['summary']}", *(f"  {line}" for line in self.in_words)]
@@ -164,10 +169,36 @@ def make_statement(account: Account, facts: Facts) -> Statement:
                 "sees_private_data": False,
             },
             "limitations": list(facts.limitations),
-            "software": _software(),
+            "software": dict(_software()),
             "files": [],
         }
     )
+
+
+def read_json(text: str | bytes) -> Any:
+    """What a JSON text holds; None where it is no JSON, or holds numbers that are not finite."""
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=_finite, parse_int=_whole)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # Half a character (a name may hold one) has no UTF-8, but JSON can write it.
+    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 @cache
@@ -179,16 +210,18 @@ def schema() -> dict[str, Any]:
 
 
 def schema_problems(body: Any) -> list[str]:
-    """Every place where a statement departs from the schema, in words."""
+    """Every place where a statement departs from the schema, in words; the first 100 of them."""
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(schema())
-    found = sorted(validator.iter_errors(body), key=lambda error: list(map(str, error.path)))
+    some = itertools.islice(validator.iter_errors(body), 100)
+    found = sorted(some, key=lambda error: list(map(str, error.path)))
     return [f"{'/'.join(map(str, e.absolute_path)) or 'top'}: {e.message[:200]}" for e in found]
 
 
+@cache
 def _software() -> dict[str, str]:
-    found = {"python": platform.python_version(), "gridveil": metadata.version("gridveil")}
+    found = {"python": platform.python_version(), "gridveil": __version__}
     for name in _SOFTWARE:
         try:
             found[name] = metadata.version(name)
@@ -205,18 +238,22 @@ def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
         )
     guarantee = body["guarantee"]
     epsilon = Fraction(guarantee["epsilon"])
-    first = guarantee["neighbours"][0]
     what = " or ".join(
         f"one of {one['entries']:,} entries of {one['parameter']} by up to "
         f"{show_exact(Fraction(one['alpha']))} {one['unit']}"
         for one in guarantee["neighbours"]
     )
-    whole = Fraction(first["epsilon_over_whole_range"])
+    several = len(guarantee["neighbours"]) > 1
+    whole = ", ".join(
+        (f"of {one['parameter']} " if several else "")
+        + f"anywhere in [{one['range'][0]:g}, {one['range'][1]:g}], epsilon is "
+        + show_exact(Fraction(one["epsilon_over_whole_range"]))
+        for one in guarantee["neighbours"]
+    )
     return (
         f"Changing {what} changes the probability of any released outcome by a factor of at most "
         f"{_factor(epsilon)} (epsilon {show_exact(epsilon)}).",
-        f"For the whole value of an entry, anywhere in [{first['range'][0]:g}, "
-        f"{first['range'][1]:g}], epsilon is {show_exact(whole)}; for ten entries at once it is "
+        f"For the whole value of an entry, {whole}; for ten entries at once it is "
         f"{show_exact(10 * epsilon)}.",
     )
 

@@ -1,13 +1,13 @@
-"""Render ``report.html`` from a statement and pictures of released data.
+"""Render ``report.html`` from a statement and sections of released data, and the owner's report.
 
-The page needs no network and runs no script. Every text goes through Jinja2's escaping: a column
-named ``<script>`` is shown, not run.
+A page needs no network and runs no script: its own policy forbids both. Every text goes through
+Jinja2's escaping: a column named ``<script>`` is shown, not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import PurePath
@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
+from gridveil.report.parts import Picture, Section, Snippet, Table
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
+
+__all__ = ["Picture", "Section", "Snippet", "Table", "owner_page", "report_page", "table_snippets"]
 
 NOT_PROTECTED = (
     "What is published in clear, and how many entries there are.",
@@ -26,55 +29,95 @@ NOT_PROTECTED = (
     "How long the release took to compute.",
 )
 
-_LOADING: Mapping[str, str] = {
-    ".csv": "import pandas as pd\n\ndata = pd.read_csv({name!r})",
-    ".parquet": "import pandas as pd\n\ndata = pd.read_parquet({name!r})",
-}
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the report that belongs to one kind of release.
-
-    Parameters
-    ----------
-    title
-        The heading.
-    text
-        A paragraph under it.
-    picture
-        A ``data:`` address of a picture, or None.
-    alt
-        The picture in words.
-    figures
-        Rows of a small table: name and value.
-    """
-
-    title: str
-    text: str
-    picture: str | None = None
-    alt: str = ""
-    figures: tuple[tuple[str, str], ...] = ()
+_READERS = {".csv": "read_csv", ".gz": "read_csv", ".parquet": "read_parquet"}
+_COLOURS = 4
 
 
 def report_page(
-    statement: Statement, data_files: Sequence[str], sections: Sequence[Section] = ()
+    statement: Statement,
+    data_files: Sequence[str],
+    sections: Sequence[Section] = (),
+    loading: Sequence[Snippet] = (),
 ) -> str:
-    """The text of ``report.html``."""
-    return _template().render(
+    """The text of ``report.html``.
+
+    Parameters
+    ----------
+    statement
+        What was guaranteed.
+    data_files
+        Names of the released files.
+    sections
+        What this kind of release shows of its data.
+    loading
+        Code that loads it.
+    """
+    return _render(
+        "report.html",
         statement=statement.body,
         valid=statement.dp_valid,
         words=statement.in_words,
+        epsilon=statement.epsilon,
         shares=_shares(statement),
+        changes=_changes(statement),
         sections=sections,
-        loading=[(name, text) for name in data_files if (text := _loading(name))],
+        loading=loading,
         data_files=data_files,
         not_protected=NOT_PROTECTED,
     )
 
 
+def owner_page(statement: Statement, sections: Sequence[Section], mark: str) -> str:
+    """The owner's report: how a release compares with the real data. Never to be published.
+
+    Parameters
+    ----------
+    statement
+        Of the release.
+    sections
+        The comparisons.
+    mark
+        What `gridveil verify` finds it by, inside a bundle (`bundle.OWNER_MARK`).
+    """
+    return _render("owner.html", statement=statement.body, sections=sections, mark=mark)
+
+
+def table_snippets(data_files: Sequence[str]) -> tuple[Snippet, ...]:
+    """Three lines of pandas for every table among the files."""
+    return tuple(
+        Snippet("pandas", f"import pandas as pd\n\ndata = pd.{_READERS[suffix]}({name!r})")
+        for name in data_files
+        if (suffix := PurePath(name).suffix) in _READERS
+    )
+
+
+def certainty(epsilon: Fraction) -> str:
+    """How sure an observer can become of one of two values that were equally likely to her.
+
+    >>> certainty(Fraction(1)), certainty(Fraction(7)), certainty(Fraction(50))
+    ('73.1%', '99.91%', 'over 99.99%')
+    """
+    sure = 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
+    if sure > 0.9999:
+        return "over 99.99%"
+    return f"{sure:.1%}" if sure < 0.995 else f"{sure:.2%}"
+
+
+def factor(epsilon: Fraction) -> str:
+    """The most that the probability of an outcome changes by: ``exp(epsilon)``, rounded up.
+
+    >>> factor(Fraction(1)), factor(Fraction(7)), factor(Fraction(50))
+    ('2.72 times', '1,100 times', 'over a million times')
+    """
+    value = math.exp(min(float(epsilon), 700.0))
+    if value > 1e6:
+        return "over a million times"
+    digits = 2 - math.floor(math.log10(value))
+    return f"{math.ceil(value * 10**digits) / 10**digits:,.10g} times"
+
+
 @cache
-def _template() -> Template:
+def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -84,19 +127,62 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["exact"] = lambda text: show_exact(Fraction(text))
-    environment.filters["number"] = lambda value: f"{value:.4g}"
-    return environment.get_template("report.html")
+    environment.filters["exact"] = lambda value: show_exact(Fraction(value))
+    environment.filters["number"] = lambda value: f"{value:,.4g}"
+    environment.filters["factor"] = lambda value: factor(Fraction(value))
+    environment.filters["certainty"] = lambda value: certainty(Fraction(value))
+    environment.filters["anchor"] = _anchor
+    environment.filters["plain"] = _plain
+    environment.filters["sentence"] = lambda text: text[:1].upper() + text[1:]
+    return environment
+
+
+def _render(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(**values)
 
 
 def _shares(statement: Statement) -> list[dict[str, Any]]:
     total = statement.epsilon
-    return [
-        {**one, "percent": f"{float(100 * Fraction(one['epsilon']) / total):.3g}"}
-        for one in statement.body["mechanisms"]
+    shares = []
+    for number, one in enumerate(statement.body["mechanisms"]):
+        share = float(100 * Fraction(one["epsilon"]) / total)
+        colour = f"c{number % _COLOURS + 1}"
+        shares.append({**one, "share": share, "percent": f"{share:.3g}", "colour": colour})
+    return shares
+
+
+def _changes(statement: Statement) -> list[tuple[str, Fraction]]:
+    """Changes in the private data, small to large, and epsilon for each."""
+    guarantee = statement.body["guarantee"]
+    found = [
+        (
+            f"one entry of {one['parameter']} by {show_exact(Fraction(one['alpha']))} "
+            f"{one['unit']}",
+            statement.epsilon,
+        )
+        for one in guarantee["neighbours"]
     ]
+    for k, epsilon in guarantee["epsilon_of_k_entries"].items():
+        found.append((f"{k} entries at once, each by that much", Fraction(epsilon)))
+    for one in guarantee["neighbours"]:
+        low, high = one["range"]
+        words = f"one entry of {one['parameter']}, anywhere in [{low:g}, {high:g}] {one['unit']}"
+        found.append((words, Fraction(one["epsilon_over_whole_range"])))
+    return sorted(found, key=lambda change: change[1])
 
 
-def _loading(name: str) -> str | None:
-    template = _LOADING.get(PurePath(name).suffix)
-    return None if template is None else template.format(name=name)
+def _anchor(title: str) -> str:
+    """A heading's name for links: letters, digits and dashes."""
+    words = "".join(c if c.isascii() and c.isalnum() else " " for c in title.lower()).split()
+    return "-".join(["data", *words])
+
+
+def _plain(value: Any) -> str:
+    """A setting as a person would write it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(one) for one in value) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)

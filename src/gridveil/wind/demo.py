@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.errors import InputError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -20,15 +22,26 @@ CAPACITY = 2750.0
 Vector = NDArray[np.float64]
 
 
-def power_curve() -> tuple[Vector, Vector]:
-    """Wind speeds (m/s) and power (share of capacity) of the turbine's curve."""
+def power_curve(turbine_type: str = TURBINE) -> tuple[Vector, Vector]:
+    """Wind speeds (m/s) and power (share of capacity) of a turbine's curve, by windpowerlib's name.
+
+    Raises
+    ------
+    InputError
+        Where windpowerlib has no curve of such a turbine.
+    """
     with warnings.catch_warnings():
         # windpowerlib calls pandas in ways that newer versions of it deprecate.
         warnings.simplefilter("ignore")
         from windpowerlib import WindTurbine
 
-        turbine = WindTurbine(turbine_type=TURBINE, hub_height=100)
+        turbine = WindTurbine(turbine_type=turbine_type, hub_height=100)
     curve = turbine.power_curve
+    if curve is None:
+        raise InputError(
+            f"windpowerlib has no power curve of a turbine {turbine_type!r}.",
+            remedy=f"Name one of its types, such as {TURBINE} or E-126/4200.",
+        )
     return (
         curve["wind_speed"].to_numpy(dtype=np.float64),
         curve["value"].to_numpy(dtype=np.float64) / turbine.nominal_power,
@@ -42,8 +55,15 @@ def demo_records(rows: int = 1000, *, seed: int = 0, noise: float = 0.1) -> pa.T
     """
     import pyarrow as pa
 
+    speed, power = made_up(rows, seed=seed, noise=noise)
+    return pa.table({"wind_speed": speed, "power": power * CAPACITY})
+
+
+def made_up(
+    rows: int, *, seed: int, noise: float, turbine_type: str = TURBINE
+) -> tuple[Vector, Vector]:
+    """Wind speeds from 2.5 to 12.5 m/s, and power about a turbine's curve in shares of capacity."""
     generator = np.random.default_rng(seed)
     speed = generator.uniform(2.5, 12.5, rows)
-    mean = np.interp(speed, *power_curve())
-    power = np.clip(mean + generator.normal(0.0, noise, rows), 0.0, 1.0)
-    return pa.table({"wind_speed": speed, "power": power * CAPACITY})
+    mean = np.interp(speed, *power_curve(turbine_type))
+    return speed, np.clip(mean + generator.normal(0.0, noise, rows), 0.0, 1.0)

@@ -6,29 +6,39 @@ to the real data would tell more about it than epsilon allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.bundle import OWNER_MARK
+from gridveil.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.errors import InputError
+from gridveil.privacy.inference import Inference, infer
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.privacy.sealed import unseal
-from gridveil.privacy.statement import STATEMENT_FILE, Statement
+from gridveil.privacy.statement import Statement
+from gridveil.report.inference import inference_section
+from gridveil.report.page import Section, owner_page
+from gridveil.report.parts import Table
 from gridveil.wind.feature_words import features_from
 from gridveil.wind.fit import Fit, fit_records
 from gridveil.wind.records import Records, read_records
+from gridveil.wind.report import Sample, comparison, take_sample
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class TurbineEvaluation:
-    """One turbine's released records beside its real ones, in shares of capacity."""
+    """One turbine's released records beside its real ones, in shares of capacity.
+
+    ``curve_error`` is the root mean square of what lies between the two regressions, over the
+    range of wind speeds.
+    """
 
     name: str
     rows: int
@@ -37,6 +47,7 @@ class TurbineEvaluation:
     real_loss: float
     released_loss: float
     weight_error: float
+    curve_error: float
     real_energy: float
     released_energy: float
 
@@ -48,10 +59,64 @@ class Evaluation:
     turbines: tuple[TurbineEvaluation, ...]
     clipped: int
     rows: int
+    statement: Statement = field(repr=False)
+    picture: Section = field(repr=False)
+    inference: Inference
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, marked as the owner's."""
-        return {"mark": OWNER_MARK, **asdict(self)}
+        """Every figure, marked as the owner's."""
+        turbines = [asdict(one) for one in self.turbines]
+        return {
+            "mark": OWNER_MARK,
+            "turbines": turbines,
+            "clipped": self.clipped,
+            "rows": self.rows,
+            "inference": asdict(self.inference),
+        }
+
+    def write_report(self, path: Path | str) -> Path:
+        """Write the owner's report, readable by its owner alone.
+
+        Raises
+        ------
+        InputError
+            Where the file would be inside a bundle, or can't be written.
+        """
+        page = owner_page(
+            self.statement,
+            (self._figures(), self.picture, inference_section((self.inference,), self.statement)),
+            OWNER_MARK,
+        )
+        return write_owner_file(path, page)
+
+    def _figures(self) -> Section:
+        columns = ("turbine", "records", "RMSE", "largest", "loss", "weights", "energy")
+        rows = [
+            (
+                one.name,
+                f"{one.rows:,}",
+                f"{one.rmse:.4f}",
+                f"{one.largest_error:.3f}",
+                f"{one.released_loss:.4g} ({one.real_loss:.4g})",
+                f"{one.weight_error:.4f}",
+                f"{one.released_energy:,.5g} ({one.real_energy:,.5g})",
+            )
+            for one in self.turbines
+        ]
+        clipped = (
+            f"{self.clipped:,} of {self.rows:,} real values lay outside [0, capacity] and were "
+            "clipped."
+        )
+        return Section(
+            "How close the release comes",
+            (
+                "RMSE and largest error of a record, and error of the weights, are shares of "
+                "capacity. Loss of the regression, and energy in record-lengths at full power: "
+                "released (real).",
+                clipped,
+            ),
+            tables=(Table("Released records beside the real ones", columns, rows),),
+        )
 
 
 def evaluate(bundle: Path | str, against: Any) -> Evaluation:
@@ -81,31 +146,80 @@ def evaluate(bundle: Path | str, against: Any) -> Evaluation:
             remedy="Give the file that the release was made from.",
         )
     fits = fit_records(real, features_from(settings["features"]), settings["ridge"])
-    private, noisy = unseal(real.by_turbine), unseal(released.by_turbine)
-    turbines = tuple(
-        _compare(fit, one, other) for fit, one, other in zip(fits, private, noisy, strict=True)
+    noisy = unseal(released.by_turbine)
+    turbines, picture = compare(real, fits, noisy)
+    private = unseal(real.by_turbine)
+    inference = _inference(fits, private, noisy, statement)
+    return Evaluation(turbines, unseal(real.clipped), real.rows, statement, picture, inference)
+
+
+def compare(
+    records: Records, fits: Sequence[Fit], released: Sequence[Blocks], *, called: str = "real"
+) -> tuple[tuple[TurbineEvaluation, ...], Section]:
+    """Compare released power with the records it was made from: figures, and a picture.
+
+    Parameters
+    ----------
+    records, fits
+        The records, and their regressions.
+    released
+        Released power of each turbine, as shares of capacity.
+    called
+        What the picture calls the records.
+    """
+    private = unseal(records.by_turbine)
+    found = [
+        _compare(fit, one, other) for fit, one, other in zip(fits, private, released, strict=True)
+    ]
+    place = max(range(len(fits)), key=lambda one: fits[one].rows)
+    _, real, noisy = found[place]
+    picture = comparison(real, noisy, fits[place], records, called=called)
+    return tuple(one for one, _, _ in found), picture
+
+
+def _inference(
+    fits: Sequence[Fit], private: Sequence[Blocks], released: Sequence[Blocks], statement: Statement
+) -> Inference:
+    """The attack on the largest turbine: released records, and the regression on them."""
+    place = max(range(len(fits)), key=lambda one: fits[one].rows)
+    fit = fits[place]
+    weights, _ = fit.ridge.weights_and_loss(fit.with_blocks(released[place]))
+    real = take_sample(fit, private[place], weights)
+    shown = take_sample(fit, released[place], weights)
+    (one,) = statement.body["guarantee"]["neighbours"]
+    return infer(
+        "power",
+        one["unit"],
+        real.power,
+        shown.power,
+        alpha=Fraction(one["alpha"]),
+        epsilon=statement.epsilon,
+        guess=np.interp(shown.speed, shown.curve_speed, shown.curve),
     )
-    return Evaluation(turbines, unseal(real.clipped), real.rows)
 
 
 def _statement(folder: Path) -> Statement:
-    try:
-        statement = Statement.from_json((folder / STATEMENT_FILE).read_bytes())
-    except OSError:
-        raise InputError(f"There is no bundle at {folder}.") from None
+    statement = read_statement(folder)
     if statement.body["kind"] != "wind power records":
-        raise InputError(f"The bundle at {folder} holds no wind power records.")
+        raise InputError(
+            f"The bundle at {folder} holds no wind power records.",
+            remedy="Name the folder of a wind release.",
+        )
     return statement
 
 
 def _read(source: Any, settings: dict[str, Any]) -> Records:
     names = ("speed", "power", "capacity", "unit", "public", "key", "turbine", "missing")
-    return read_records(source, **{name: settings[name] for name in names})
+    return read_records(source, formulas="keep", **{name: settings[name] for name in names})
 
 
-def _compare(fit: Fit, private: Blocks, released: Blocks) -> TurbineEvaluation:
+def _compare(
+    fit: Fit, private: Blocks, released: Blocks
+) -> tuple[TurbineEvaluation, Sample, Sample]:
     real_weights, real_loss = fit.ridge.weights_and_loss(fit.with_blocks(private))
     weights, loss = fit.ridge.weights_and_loss(fit.with_blocks(released))
+    real_sample = take_sample(fit, private, real_weights)
+    sample = take_sample(fit, released, weights)
     square = largest = real_energy = released_energy = 0.0
     for y, noisy in _aligned(private, released):
         error = noisy - y
@@ -113,7 +227,8 @@ def _compare(fit: Fit, private: Blocks, released: Blocks) -> TurbineEvaluation:
         largest = max(largest, float(np.abs(error).max()))
         real_energy += float(y.sum())
         released_energy += float(noisy.sum())
-    return TurbineEvaluation(
+    apart = sample.curve - real_sample.curve
+    found = TurbineEvaluation(
         name=fit.group.name,
         rows=fit.rows,
         rmse=float(np.sqrt(square / fit.rows)),
@@ -121,9 +236,11 @@ def _compare(fit: Fit, private: Blocks, released: Blocks) -> TurbineEvaluation:
         real_loss=real_loss,
         released_loss=loss,
         weight_error=float(np.linalg.norm(weights - real_weights)),
+        curve_error=float(np.sqrt(np.mean(apart**2))),
         real_energy=real_energy,
         released_energy=released_energy,
     )
+    return found, real_sample, sample
 
 
 def _aligned(one: Blocks, other: Blocks) -> Iterator[tuple[Vector, Vector]]:

@@ -81,7 +81,10 @@ def fit_records(records: Records, features: Features, ridge: float) -> tuple[Fit
             for group in records.groups
         )
     except ValueError as problem:  # public columns and settings only
-        raise InputError(f"The regression can't be built: {problem}.") from None
+        raise InputError(
+            f"The regression can't be built: {problem}.",
+            remedy="Name other features, or a larger ridge.",
+        ) from None
 
 
 def _rows(group: Group, features: Features, power: Blocks | None) -> LocalRows:

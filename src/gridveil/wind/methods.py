@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.errors import GridveilError
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.sensitivity import calibrate_laplace
@@ -194,16 +195,31 @@ def _prepare_tuned(
 
 
 def run(task: Task, prepared: Prepared) -> Outcome:
-    """Run the method on the private records."""
-    return _RUN[task.settings.method](task, prepared)
+    """Run the method on the private records.
+
+    Private computations fail inside mechanisms, which abort. Any other failure is numerical
+    trouble with noisy and public data: what was paid for is released without a restoration.
+    """
+    try:
+        return _RUN[task.settings.method](task, prepared)
+    except GridveilError:
+        raise
+    except (ArithmeticError, ValueError):
+        if not np.isfinite(task.noisy).all():
+            raise
+    return _clipped(task, {"restoration": "it failed: the records are noisy ones, clipped"})
+
+
+def _clipped(task: Task, chosen: dict[str, Any]) -> Outcome:
+    np.clip(task.noisy, 0.0, 1.0, out=task.noisy)
+    return Outcome([Released(_slices(task.part(fit)), None) for fit in task.fits], chosen)
 
 
 def _laplace(task: Task, prepared: Prepared) -> Outcome:
     """Noise on every record, then clipping."""
     task.progress("noise on every record")
     ask_records(task.account, task.records, task.alpha, task.account.budget.total, task.noisy)
-    np.clip(task.noisy, 0.0, 1.0, out=task.noisy)
-    return Outcome([Released(_slices(task.part(fit)), None) for fit in task.fits], {})
+    return _clipped(task, {})
 
 
 def _wpo(task: Task, prepared: Prepared) -> Outcome:

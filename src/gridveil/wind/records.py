@@ -18,6 +18,7 @@ from gridveil.privacy.sealed import Sealed
 from gridveil.wind.reading.blocks import Columns, Contents, Span, Store
 from gridveil.wind.reading.capacity import Capacity, check_capacity
 from gridveil.wind.reading.cleaning import Layout, Tally, read_layout
+from gridveil.wind.reading.formulas import Formulas, check_names
 from gridveil.wind.reading.held import hold
 from gridveil.wind.reading.sources import Source, open_source
 from gridveil.wind.reading.streamed import stream as stream_records
@@ -87,6 +88,8 @@ class Records:
         How many records there are, and how many were dropped for missing values.
     published
         Names of the columns that are published in clear.
+    formulas
+        Whether text is published that a spreadsheet would take for a formula.
     groups
         One `Group` for each turbine, in the released order.
     power
@@ -119,6 +122,7 @@ class Records:
         self.rows = tally.rows
         self.dropped = tally.dropped
         self.missing = tally.missing
+        self.formulas = tally.formula
         self.published = layout.published
         self.speed, self.power_column = layout.speed, layout.power
         self.key, self.turbine = layout.key, layout.turbine
@@ -225,6 +229,7 @@ def read_records(
     key: str | None = None,
     turbine: str | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
+    formulas: Formulas = "refuse",
     name: str | None = None,
     stream: bool | None = None,
 ) -> Records:
@@ -253,6 +258,9 @@ def read_records(
         A public column that says which turbine a row is from; published in clear.
     missing
         What to do with rows with missing values: ``"refuse"`` or ``"drop"``.
+    formulas
+        What to do with text in CSV files that a spreadsheet would take for a formula, and so run
+        (``=``, ``+``, ``-`` or ``@`` at its start): ``"refuse"`` or ``"keep"``.
     name
         What the owner calls the dataset: the ledger knows it by this name. The name of the file
         by default.
@@ -265,12 +273,15 @@ def read_records(
     InputError
         Where public input can't be used; no private value decides it or is named by it.
     """
-    _check_options(public, missing, unit, speed=speed, turbine=turbine, key=key)
+    _check_options(public, missing, formulas, unit, speed=speed, turbine=turbine, key=key)
     sizes = check_capacity(capacity, turbines=turbine is not None)
     opened = open_source(source)
     streamed = _is_streamed(opened, stream)
     layout = read_layout(opened, speed=speed, power=power, public=public, key=key, turbine=turbine)
-    tally = Tally(missing)
+    csv = opened.kind.startswith("csv")
+    if csv and formulas == "refuse":
+        check_names(opened.where, layout.types)
+    tally = Tally(missing, formulas, layout.text() if csv else ())
     contents = (stream_records if streamed else hold)(opened, layout, sizes, tally)
     return Records(
         opened,
@@ -287,6 +298,7 @@ def read_records(
 def _check_options(
     public: Sequence[str],
     missing: str,
+    formulas: str,
     unit: str,
     *,
     speed: str,
@@ -296,7 +308,9 @@ def _check_options(
     if isinstance(public, str):
         raise InputError("public is one name.", remedy=f"Give a list: public=[{public!r}].")
     if missing not in ("refuse", "drop"):
-        raise InputError(f'missing is "refuse" or "drop", not {missing!r}.')
+        raise InputError(f"missing is {missing!r}.", remedy='Use "refuse" or "drop".')
+    if formulas not in ("refuse", "keep"):
+        raise InputError(f"formulas is {formulas!r}.", remedy='Use "refuse" or "keep".')
     if not isinstance(unit, str) or not unit.strip():
         raise InputError("The unit of power is empty.", remedy='Name it, as in unit="kW".')
     if turbine is not None and turbine in (speed, key):

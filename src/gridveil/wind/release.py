@@ -6,17 +6,18 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, show_exact
+from gridveil.errors import InputError, reason, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact, exact
@@ -42,6 +43,11 @@ _LIMITATIONS = (
     "Duplicates of one measurement count as several entries.",
 )
 
+_FORMULAS = (
+    "Some of its text begins as a spreadsheet's formula does, and is published as it was: load the "
+    "file as data, and do not open it in a spreadsheet."
+)
+
 
 class WindRelease(Release):
     """Released wind power records: `data` as a table, `write` for the bundle."""
@@ -60,10 +66,9 @@ class WindRelease(Release):
             yield from turbine.blocks()
 
     def sections(self) -> tuple[Section, ...]:
-        """A picture of the largest turbine's released records."""
-        pairs = zip(self._fits, self._outcome.turbines, strict=True)
-        fit, turbine = max(pairs, key=lambda pair: pair[0].rows)
-        return (wind_section(turbine.blocks, fit, self.records),)
+        """Pictures of the largest turbine's released records, and a line for each turbine."""
+        blocks = [turbine.blocks for turbine in self._outcome.turbines]
+        return (wind_section(blocks, self._fits, self.records),)
 
     @cached_property
     def data(self) -> Any:
@@ -165,9 +170,12 @@ def _checked(
         ("nominal", nominal, 1e-4),
     ):
         if not (np.isfinite(value) and least <= value <= 1e6):
-            raise InputError(f"{name} is {value}, and must be between {least:g} and 1e6.")
+            raise InputError(f"{name} is {value}.", remedy=f"It must be between {least:g} and 1e6.")
     if nominal > 1:
-        raise InputError("nominal is a share of capacity, and must be at most 1.")
+        raise InputError(
+            f"nominal is {nominal:g}, more than the whole capacity.",
+            remedy="It is a share of capacity: 0.1, for example.",
+        )
     return Settings(
         method, float(ridge), _checked_split(method, split), gamma_weights, gamma_records, nominal
     )
@@ -216,8 +224,23 @@ def _scratch(records: Records) -> Vector:
     if not records.streamed:
         return np.empty(records.rows)
     with tempfile.TemporaryFile() as stream:
-        stream.truncate(8 * records.rows)
+        try:
+            _make_room(stream, 8 * records.rows)
+        except OSError as problem:
+            raise InputError(
+                f"There is no room for {records.rows:,} noisy records in the folder for temporary "
+                f"files: {reason(problem)}.",
+                remedy="Make room, or name another folder with TMPDIR.",
+            ) from None
         return np.memmap(stream, dtype=np.float64, mode="r+", shape=(records.rows,))
+
+
+def _make_room(stream: IO[bytes], size: int) -> None:
+    """Take the room on the disk now: a full one would end the process when it is written to."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(stream.fileno(), 0, size)
+    else:
+        stream.truncate(size)
 
 
 def _facts(task: Task, prepared: Prepared, outcome: Outcome, features: Features) -> Facts:
@@ -251,7 +274,7 @@ def _facts(task: Task, prepared: Prepared, outcome: Outcome, features: Features)
         + ["which rows are missing, and the number of rows", "the nameplate capacity"],
         published_in_clear=list(records.published),
         restoration=_restoration(outcome, settings),
-        limitations=_LIMITATIONS,
+        limitations=[*_LIMITATIONS, *([_FORMULAS] if records.formulas else [])],
     )
 
 
@@ -260,8 +283,9 @@ def _restoration(outcome: Outcome, settings: Settings) -> Restoration | None:
     if not found:
         return None
     gammas = {"gamma_weights": settings.gamma_weights, "gamma_records": settings.gamma_records}
+    gap = max(one.gap for one in found)
     return Restoration(
         solver=", ".join(sorted({one.solver for one in found})),
-        gap=max(one.gap for one in found),
+        gap=gap if np.isfinite(gap) else None,
         settings={**gammas, "passes": max(one.passes for one in found)},
     )

@@ -1,63 +1,193 @@
-"""The wind half of the report: released records, and the regression on them."""
+"""The wind half of the report: released records, and the regression on them.
+
+`comparison` shows the same beside the real records, for the owner's report alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.report.page import Section
-from gridveil.report.pictures import scatter_with_curve
+from gridveil.privacy.mechanisms import Blocks
+from gridveil.report.charts import Chart
+from gridveil.report.parts import Picture, Section, Table
 from gridveil.wind.fit import Fit
 from gridveil.wind.records import Records
 
 Vector = NDArray[np.float64]
 
 _DOTS = 4000
+_BINS = 25
+_TURBINES = 20  # in the table; the file has them all
 
 
-def wind_section(released: Callable[[], Iterator[Vector]], fit: Fit, records: Records) -> Section:
-    """Released records of one turbine over wind speed, with their regression."""
-    beta, loss = fit.ridge.weights_and_loss(fit.with_blocks(released))
-    speed, power, fitted = _thinned(released, fit, beta)
-    order = np.argsort(speed)
-    picture = scatter_with_curve(
-        speed[order],
-        power[order] * fit.group.capacity,
-        speed[order],
-        np.clip(fitted[order], 0.0, 1.0) * fit.group.capacity,
-        x_label=f"wind speed, column {records.speed} (m/s)",
-        y_label=f"released power ({records.unit})",
-    )
-    several = len(records.groups) > 1
-    of = f" of {fit.group.name}, one of {len(records.groups)} turbines" if several else ""
-    dots = f", {len(speed):,} of them shown" if len(speed) < fit.rows else ""
+@dataclass(frozen=True, eq=False, repr=False)
+class Sample:
+    """Evenly spaced records of one turbine, and the regression's power by wind speed.
+
+    Parameters
+    ----------
+    speed, power
+        Of the records; power as a share of capacity.
+    curve_speed, curve
+        The regression; where it has other inputs than speed, its mean in each bin of speed.
+    """
+
+    speed: Vector
+    power: Vector
+    curve_speed: Vector
+    curve: Vector
+
+
+def take_sample(fit: Fit, blocks: Blocks, beta: Vector) -> Sample:
+    """A sample of a turbine's records with weights ``beta`` of their regression."""
+    step = max(fit.rows // _DOTS, 1)
+    parts = []
+    start = 0
+    for speed, X, y in fit.speed_and_rows(blocks):
+        some = slice(-start % step, None, step)
+        parts.append(np.stack([speed[some], y[some], X[some] @ beta]))
+        start += len(y)
+    speed, power, fitted = np.hstack(parts)
+    return Sample(speed, power, *_curve(fit, beta, speed, fitted))
+
+
+def _curve(fit: Fit, beta: Vector, speed: Vector, fitted: Vector) -> tuple[Vector, Vector]:
+    if set(fit.features.inputs) == {"speed"}:
+        grid = np.linspace(speed.min(), speed.max(), 200)
+        return grid, np.clip(fit.features({"speed": grid}) @ beta, 0.0, 1.0)
+    edges = np.linspace(speed.min(), speed.max(), _BINS + 1)
+    place = np.clip(np.digitize(speed, edges) - 1, 0, _BINS - 1)
+    some = np.unique(place)
+    middles = (edges[:-1] + edges[1:]) / 2
+    means = [fitted[place == one].mean() for one in some]
+    return middles[some], np.clip(means, 0.0, 1.0)
+
+
+def wind_section(blocks: Sequence[Blocks], fits: Sequence[Fit], records: Records) -> Section:
+    """Released records of the largest turbine, their regression, and a line for each turbine.
+
+    Parameters
+    ----------
+    blocks
+        Released power of each turbine, as shares of capacity.
+    fits, records
+        The public side of each turbine, and of all.
+    """
+    largest = max(range(len(fits)), key=lambda place: fits[place].rows)
+    fit = fits[largest]
+    beta, loss = fit.ridge.weights_and_loss(fit.with_blocks(blocks[largest]))
+    sample = take_sample(fit, blocks[largest], beta)
+    several = len(fits) > 1
+    of = f" of {fit.group.name}, the largest of {len(fits)} turbines" if several else ""
+    shown = f", {len(sample.speed):,} of them drawn" if len(sample.speed) < fit.rows else ""
     return Section(
         "The released records",
-        f"{fit.rows:,} records{of}{dots}. Their regression was made to agree with that of the "
+        f"{fit.rows:,} records{of}{shown}. Their regression was made to agree with that of the "
         "real records.",
-        picture,
-        f"Scatter plot of released power over wind speed from {speed.min():.3g} to "
-        f"{speed.max():.3g} metres a second, with the fitted power curve.",
+        (_scatter(sample, fit, records), _distribution([("released", sample)], fit, records)),
         (
             ("loss of the regression, root of the sum of squares", f"{loss:.4g}"),
             ("typical residual, of capacity", f"{loss / fit.rows**0.5:.4f}"),
             ("weights", ", ".join(f"{weight:.4g}" for weight in beta)),
         ),
+        (_turbines(blocks, fits, records),) if several else (),
     )
 
 
-def _thinned(
-    released: Callable[[], Iterator[Vector]], fit: Fit, beta: Vector
-) -> tuple[Vector, Vector, Vector]:
-    """Speed, released power and the regression's power of evenly spaced records."""
-    step = max(fit.rows // _DOTS, 1)
-    parts = []
-    start = 0
-    for speed, X, y in fit.speed_and_rows(released):
-        some = slice(-start % step, None, step)
-        parts.append(np.stack([speed[some], y[some], X[some] @ beta]))
-        start += len(y)
-    speed, power, fitted = np.hstack(parts)
-    return speed, power, fitted
+def comparison(
+    real: Sample, released: Sample, fit: Fit, records: Records, *, called: str
+) -> Section:
+    """Released records of one turbine beside those they were made from.
+
+    For the owner alone, unless these are public: ``called`` says what they are.
+    """
+    chart = _axes(real, fit, records)
+    size = fit.group.capacity
+    chart.dots(real.speed, real.power * size, "c0")
+    chart.dots(released.speed, released.power * size, "c1")
+    chart.line(real.curve_speed, real.curve * size, "c3")
+    chart.line(released.curve_speed, released.curve * size, "c2")
+    scatter = Picture(
+        chart.svg(),
+        f"Scatter plot of {called} and released power over wind speed, with the regression on "
+        "each.",
+        legend=(
+            ("c0", f"{called} records"),
+            ("c1", "released records"),
+            ("c3", f"regression on {called} records"),
+            ("c2", "regression on released records"),
+        ),
+    )
+    return Section(
+        f"Records of {fit.group.name}",
+        f"{called.capitalize()} and released records, and the regression on each.",
+        (scatter, _distribution([(called, real), ("released", released)], fit, records)),
+    )
+
+
+def _axes(sample: Sample, fit: Fit, records: Records) -> Chart:
+    return Chart(
+        f"wind speed, {records.speed} (m/s)",
+        f"power ({records.unit})",
+        x_range=(float(sample.speed.min()), float(sample.speed.max())),
+        y_range=(0.0, 1.03 * fit.group.capacity),
+    )
+
+
+def _scatter(sample: Sample, fit: Fit, records: Records) -> Picture:
+    chart = _axes(sample, fit, records)
+    chart.dots(sample.speed, sample.power * fit.group.capacity, "c1")
+    chart.line(sample.curve_speed, sample.curve * fit.group.capacity, "c2")
+    low, high = sample.speed.min(), sample.speed.max()
+    return Picture(
+        chart.svg(),
+        f"Scatter plot of released power over wind speed from {low:.3g} to {high:.3g} metres a "
+        f"second. The regression rises from {sample.curve[0] * fit.group.capacity:,.3g} to "
+        f"{sample.curve.max() * fit.group.capacity:,.4g} {records.unit}.",
+        "Released power over wind speed, and the regression on it.",
+        legend=(("c1", "released records"), ("c2", "regression on them")),
+    )
+
+
+def _distribution(samples: Sequence[tuple[str, Sample]], fit: Fit, records: Records) -> Picture:
+    edges = np.linspace(0.0, 1.0, _BINS + 1)
+    shares = [100 * np.histogram(s.power, edges)[0] / len(s.power) for _, s in samples]
+    chart = Chart(
+        f"power ({records.unit})",
+        "share of records (%)",
+        x_range=(0.0, fit.group.capacity),
+        y_range=(0.0, 1.05 * float(max(one.max() for one in shares))),
+        height=260,
+    )
+    colours = ("c1",) if len(samples) == 1 else ("c0", "c1")
+    for colour, heights in zip(colours, shares, strict=True):
+        chart.steps(edges * fit.group.capacity, heights, colour)
+    idle = 100 * float(np.mean(samples[-1][1].power < 0.04))
+    return Picture(
+        chart.svg(),
+        f"Histogram of released power; {idle:.0f} percent of the records are below 4 percent of "
+        "capacity.",
+        "How often each power occurs.",
+        legend=[
+            (colour, f"{name} records") for colour, (name, _) in zip(colours, samples, strict=True)
+        ],
+    )
+
+
+def _turbines(blocks: Sequence[Blocks], fits: Sequence[Fit], records: Records) -> Table:
+    rows = []
+    for fit, power in list(zip(fits, blocks, strict=True))[:_TURBINES]:
+        mean = sum(float(block.sum()) for block in power()) / fit.rows
+        size = f"{fit.group.capacity:,g} {records.unit}"
+        rows.append((fit.group.name, f"{fit.rows:,}", size, f"{mean:.1%}"))
+    rest = len(fits) - len(rows)
+    caption = "Turbines; mean of the released power as a share of capacity"
+    return Table(
+        caption + (f" (the first {len(rows)}, {rest} more in the file)" if rest else ""),
+        ("turbine", "records", "capacity", "released mean"),
+        rows,
+    )

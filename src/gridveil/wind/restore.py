@@ -200,7 +200,7 @@ def _fallback(rows: Rows, target: Target, loss: float, found: Found, passes: int
     whole = solve_whole(X, y0, target)
     proved = found.value - found.gap
     bound = max(whole.bound, proved) if math.isfinite(proved) else whole.bound
-    if found.value < whole.value:
+    if not whole.value <= found.value:  # also where the cone program has no answer at all
         value, reached, z = found.value, found.sums.loss, found.sums.z
         rule: Point | Floats = found.point
     else:

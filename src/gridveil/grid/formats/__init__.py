@@ -4,13 +4,14 @@ Every module has
 
 - ``read(source) -> Network``, which puts a `Source` of its kind into ``network.source``;
 - ``write(network, path)``, which changes nothing but what was changed in the network;
-- ``write_release(network, path, parameter)``, which builds the file from an allow-list for the
-  private parameter and copies nothing else;
+- ``write_release(network, path, parameters)``, which builds the file from an allow-list for the
+  private parameters and copies nothing else;
 
-and may have ``strip(data, parameter) -> data``: what is left of ``source.data`` once the parameter
-and all that copies, bounds or was computed from it is out. ``network.split`` keeps the source of
-a format with `strip` and drops that of any other, so that no private number hides in a public
-network.
+and may have ``strip(data, parameters) -> data``: what is left of ``source.data`` once the
+parameters and all that copies, bounds or was computed from them is out. Both take a name or a
+sequence of names; of several parameters whatever any of them drops is dropped. ``network.split``
+keeps the source of a format with `strip` and drops that of any other, so that no private number
+hides in a public network.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ class Source:
     data
         What the format's module keeps; its own business.
     private
-        The parameter that was taken out of `data` by `strip`, if one was. A network with such a
-        source is only ever written as a release of that parameter.
+        The parameters that were taken out of `data` by `strip`; empty: none was. A network with
+        parameters taken out is only ever written as a release of these.
     """
 
     kind: str
     data: Any = field(repr=False)
-    private: str | None = None
+    private: tuple[str, ...] = ()
 
 
 def module_of(kind: str) -> Any:

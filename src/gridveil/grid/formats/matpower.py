@@ -31,9 +31,10 @@ cost points   kept          kept          new ends         dropped
 startup etc.  0             0             0                0
 ============  ============  ============  ===============  ============
 
-Of a private cost only the linear term is released. Where generator limits are private, cost curves
-lose their first and last point, which are limits of the unit in most cases, and go on to the
-released limits instead; their inner points stay.
+Several at once: whatever any of them drops or releases; a dropped curve stays dropped. Of a private
+cost only the linear term is released. Where generator limits are private, cost curves lose their
+first and last point, which are limits of the unit in most cases, and go on to the released limits
+instead; their inner points stay.
 
 Dropped always: results (columns after those above, among them flows and multipliers), ramps and
 capability curves, costs of reactive power, every other field of ``mpc`` (names, areas, reserves),
@@ -44,6 +45,7 @@ angle limits or inner points from a private parameter must not publish them.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,7 +59,7 @@ from gridveil.grid.formats import matpower_encode as me
 from gridveil.grid.formats import matpower_tables as mt
 from gridveil.grid.formats.matpower_text import CORE, CaseText, scan
 from gridveil.grid.network import Network
-from gridveil.grid.public import check_parameter
+from gridveil.grid.public import check_parameters
 from gridveil.grid.references import with_references
 
 Data = CaseText | mt.CaseTables
@@ -104,34 +106,37 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
     _save(text, path)
 
 
-def write_release(network: Network, path: str | os.PathLike[str], parameter: str) -> None:
-    """Write a network whose `parameter` was released: a new text, from the allow-list alone.
+def write_release(
+    network: Network, path: str | os.PathLike[str], parameters: str | Sequence[str]
+) -> None:
+    """Write a network whose `parameters` were released: a new text, from the allow-list alone.
 
     Raises
     ------
     InputError
-        Where the parameter is unknown, or a released value has no place in the format.
+        Where a parameter is unknown, or a released value has no place in the format.
     """
-    check_parameter(parameter)
+    private = check_parameters(parameters)
     units = network.generators
-    if parameter == "generator_limit":
+    if "generator_limit" in private:
         network = replace(network, generators=clip_points(units, units.p_min, units.p_max))
-    if parameter == "cost":
+    if "cost" in private:
         network = network.with_linear_costs(units.linear)
     data = _data(network)
-    tables = strip(me.blank_tables(network) if data is None else data, parameter)
+    tables = strip(me.blank_tables(network) if data is None else data, private)
     tables = replace(tables, gencost=me.blank_costs(network.generators))
     tables = _encoded(network, tables)
-    if parameter == "capacity":
+    if "capacity" in private:
         branch = tables.branch.copy()
         branch[:, [mt.RATE_B, mt.RATE_C]] = branch[:, [mt.RATE_A]]
         tables = replace(tables, branch=branch)
-    remark = f"{parameter} as released; columns that are not on its allow-list are neutral."
+    remark = f"{', '.join(private)} as released; columns not on the allow-list are neutral."
     _save(me.rendered(tables, Path(path).stem, (remark,)), path)
 
 
-def strip(data: Data, parameter: str) -> mt.CaseTables:
-    """The tables of a case without the parameter and all that copies or was computed from it."""
+def strip(data: Data, parameters: str | Sequence[str]) -> mt.CaseTables:
+    """The tables of a case without the parameters and all that copies or was computed from them."""
+    names = check_parameters(parameters)
     tables = tables_of(data)
     bus = tables.bus[:, :13].copy()
     bus[:, mt.VM], bus[:, mt.VA] = 1, 0
@@ -144,9 +149,10 @@ def strip(data: Data, parameter: str) -> mt.CaseTables:
         "load": (bus, [mt.PD, mt.QD]),
         "generator_limit": (gen, [mt.PMAX, mt.PMIN, mt.QMAX, mt.QMIN]),
     }
-    if parameter in private:
-        table, columns = private[parameter]
-        table[:, columns] = 0
+    for name in names:
+        if name in private:
+            table, columns = private[name]
+            table[:, columns] = 0
     # Costs are written from the network: here they could only be copies.
     gencost = np.zeros((len(gen), mt.COST + 3))
     gencost[:, mt.MODEL], gencost[:, mt.NCOST] = mt.POLYNOMIAL, 3

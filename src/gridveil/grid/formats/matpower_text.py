@@ -22,12 +22,13 @@ CHANGES_MODEL = re.compile(r"dc.*|.*dc|storage|switch|A|N")
 """Tables that change the optimal power flow and have no place in the model."""
 
 # Strings come first: a percent sign inside one is no comment.
-_HIDDEN = re.compile(
-    r"""'(?:[^'\n]|'')*' | "(?:[^"\n]|"")*"
-      | ^[ \t]*%\{[ \t\r]*\n .*? ^[ \t]*%\}[ \t\r]*$
-      | %[^\n]* | \.\.\.[^\n]*\n""",
-    re.MULTILINE | re.DOTALL | re.VERBOSE,
-)
+_STRING = r"""'(?:[^'\n]|'')*' | "(?:[^"\n]|"")*" """
+_BLOCK = r"^[ \t]*%\{[ \t\r]*\n .*? ^[ \t]*%\}[ \t\r]*$"
+_REST = r"%[^\n]* | \.\.\.[^\n]*\n"
+_FLAGS = re.MULTILINE | re.DOTALL | re.VERBOSE
+_HIDDEN = re.compile(f"{_STRING} | {_BLOCK} | {_REST}", _FLAGS)
+_HIDDEN_IN_LINES = re.compile(f"{_STRING} | {_REST}", _FLAGS)
+_BLOCK_END = re.compile(r"^[ \t]*%\}[ \t\r]*$", re.MULTILINE)
 _GAP = re.compile(r"[\s;,\ufeff]*")
 _FUNCTION = re.compile(r"function\s+(\w+)\s*=\s*(\w+)\s*(?:\(\s*\))?(?=[\s;,]|\Z)")
 _ASSIGNMENT = re.compile(r"([A-Za-z]\w*)\.([A-Za-z]\w*(?:\.\w+)*)[ \t]*=[ \t]*")
@@ -125,7 +126,9 @@ def _blank(text: str, file: str) -> str:
             return " " * len(found)
         return re.sub(r"[^\n]", " ", found)
 
-    return _HIDDEN.sub(hide, text)
+    # After the last end of a block none can begin; to look for one from every line takes for ever.
+    last = max((match.end() for match in _BLOCK_END.finditer(text)), default=0)
+    return _HIDDEN.sub(hide, text[:last]) + _HIDDEN_IN_LINES.sub(hide, text[last:])
 
 
 def _statements(plain: str, text: str, file: str) -> tuple[str, dict[str, tuple[int, int]]]:

@@ -46,12 +46,15 @@ generator_limit    min_p_mw, max_p_mw (and p_mw of fixed units) from the release
                    1, name dropped; ends of piecewise-linear costs moved to the released limits
 cost               poly_cost and pwl_cost from the released costs; names of units dropped
 =================  ===============================================================================
+
+Several at once: whatever any of them drops is dropped.
 """
 
 from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +67,7 @@ from gridveil.grid.formats.pandapower_edit import put
 from gridveil.grid.formats.pandapower_release import strip
 from gridveil.grid.formats.pandapower_tables import build
 from gridveil.grid.network import Network
-from gridveil.grid.public import check_parameter
+from gridveil.grid.public import check_parameters
 
 __all__ = ["read", "strip", "write", "write_release"]
 
@@ -103,22 +106,24 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     return _save(net, path)
 
 
-def write_release(network: Network, path: str | os.PathLike[str] | None, parameter: str) -> Any:
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> Any:
     """Write `network`, with released values in it, for publication; gives back the new net.
 
     Parameters
     ----------
     network
-        A network with the released values of `parameter`.
+        A network with the released values of `parameters`.
     path
         Where to; None gives back the net only.
-    parameter
-        ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``.
+    parameters
+        ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
     """
     source = source_of(network, "pandapower")
-    check_parameter(parameter)
-    net = copy.deepcopy(source.data) if source.private else strip(source.data, parameter)
-    if parameter == "generator_limit":
+    private = check_parameters(parameters)
+    net = copy.deepcopy(source.data) if source.private else strip(source.data, private)
+    if "generator_limit" in private:
         network = _with_public_ends(network)
     put(net, build(net), network)
     return _save(net, path)

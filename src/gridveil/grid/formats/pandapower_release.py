@@ -1,9 +1,10 @@
-"""What of a pandapower net may be published, by the parameter that is private."""
+"""What of a pandapower net may be published, by the parameters that are private."""
 
 from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from gridveil.grid.formats.pandapower_columns import UNLIMITED_MVA, column, fixed, flags
 from gridveil.grid.formats.pandapower_costs import POLYNOMIAL, areas, cost_rows, read_costs
 from gridveil.grid.formats.pandapower_trafo import rated_impedance, trafo_values
+from gridveil.grid.public import check_parameters
 
 # Columns that are copied as they are. Whatever is not here is not written.
 KEPT: dict[str, tuple[str, ...]] = {
@@ -72,22 +74,23 @@ NEUTRAL: dict[str, float] = {
 SHAPES = {"Point", "LineString"}
 
 
-def strip(net: Any, parameter: str) -> Any:
-    """A new net with what is on the allow-list of `parameter`, and nothing else of `net`."""
+def strip(net: Any, parameters: str | Sequence[str]) -> Any:
+    """A new net with what all of `parameters` have on their allow-lists, and nothing else."""
+    private = check_parameters(parameters)
     pandapower = importlib.import_module("pandapower")
     bare = pandapower.create_empty_network(
         f_hz=float(net.f_hz), sn_mva=float(net.sn_mva), add_stdtypes=False
     )
     for table, kept in KEPT.items():
-        withheld = WITHHELD[parameter].get(table, ())
+        withheld = {name for one in private for name in WITHHELD[one].get(table, ())}
         limits = LIMITS if table in UNITS else ()
         allowed = [name for name in (*kept, *limits) if name not in withheld]
         bare[table] = _table(net[table], bare[table], allowed)
     _drop_dispatch(net, bare)
-    if parameter == "capacity":
+    if "capacity" in private:
         _without_ratings(net, bare)
-    if parameter != "cost":
-        _keep_costs(net, bare, parameter)
+    if "cost" not in private:
+        _keep_costs(net, bare, with_points="generator_limit" not in private)
     return bare
 
 
@@ -161,14 +164,14 @@ def _without_ratings(net: Any, bare: Any) -> None:
         bare.impedance[name] = values / rating * UNLIMITED_MVA
 
 
-def _keep_costs(net: Any, bare: Any, parameter: str) -> None:
+def _keep_costs(net: Any, bare: Any, *, with_points: bool) -> None:
     polynomial = [row for row, _ in cost_rows(net, "poly_cost")]
     source = net.poly_cost.loc[polynomial]
     allowed = ["element", "et", *POLYNOMIAL]
     bare.poly_cost = _table(source, bare.poly_cost, allowed)
     numbers = [name for name in bare.poly_cost.columns if name not in allowed]
     bare.poly_cost[numbers] = 0.0
-    if parameter == "generator_limit":
+    if not with_points:
         # Breakpoints end at the limits: the released network has its own.
         return
     pieces = cost_rows(net, "pwl_cost")

@@ -41,11 +41,14 @@ generator_limit    generators: p_nom, p_min_pu, p_max_pu from the released limit
 cost               generators: marginal_cost and marginal_cost_quadratic from the released costs;
                    named by order
 =================  ===============================================================================
+
+Several at once: whatever any of them drops is dropped.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +60,7 @@ from gridveil.grid.formats.pypsa_edit import put
 from gridveil.grid.formats.pypsa_release import strip
 from gridveil.grid.formats.pypsa_tables import Snapshot, build
 from gridveil.grid.network import Network
-from gridveil.grid.public import check_parameter
+from gridveil.grid.public import check_parameters
 
 __all__ = ["read", "strip", "write", "write_release"]
 
@@ -105,24 +108,26 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     return _save(copied.network, path)
 
 
-def write_release(network: Network, path: str | os.PathLike[str] | None, parameter: str) -> Any:
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> Any:
     """Write `network`, with released values in it, for publication; gives back the new network.
 
     Parameters
     ----------
     network
-        A network with the released values of `parameter`.
+        A network with the released values of `parameters`.
     path
         Where to; None gives back the PyPSA network only.
-    parameter
-        ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``.
+    parameters
+        ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
     """
     source = source_of(network, "pypsa")
-    check_parameter(parameter)
+    private = check_parameters(parameters)
     if source.private:
         bare = Snapshot(source.data.network.copy(), source.data.label)
     else:
-        bare = strip(source.data, parameter)
+        bare = strip(source.data, private)
     put(bare, build(bare), network)
     return _save(bare.network, path)
 

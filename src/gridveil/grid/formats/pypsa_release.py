@@ -1,14 +1,16 @@
-"""What of a PyPSA network may be published, by the parameter that is private."""
+"""What of a PyPSA network may be published, by the parameters that are private."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from gridveil.grid.formats.pypsa_tables import Snapshot, per_unit, static, values
+from gridveil.grid.public import check_parameters
 
 # Attributes that are copied, at the snapshot. Whatever is not here is not written.
 KEPT: dict[str, tuple[str, ...]] = {
@@ -44,23 +46,24 @@ SERIES = {
 }
 
 
-def strip(data: Snapshot, parameter: str) -> Snapshot:
-    """A new network with what is on the allow-list of `parameter`, and nothing else of `data`."""
+def strip(data: Snapshot, parameters: str | Sequence[str]) -> Snapshot:
+    """A new network with what all of `parameters` have on their allow-lists, and nothing else."""
+    private = check_parameters(parameters)
     bare = importlib.import_module("pypsa").Network()
     typed = per_unit(data)
     for component, kept in KEPT.items():
         frame = typed.get(component, static(data.network, component))
         if not len(frame):
             continue
-        withheld = WITHHELD[parameter].get(component, ())
+        withheld = {name for one in private for name in WITHHELD[one].get(component, ())}
         columns = {
             name: _values(data, frame, component, name)
             for name in kept
             if name not in withheld and name in frame
         }
-        if component == "Transformer" and parameter == "capacity":
+        if component == "Transformer" and "capacity" in private:
             columns |= _on_base(frame)
-        if component == "Line" and parameter == "capacity":
+        if component == "Line" and "capacity" in private:
             columns["s_nom"] = np.full(len(frame), np.inf)
         plain = [f"{component.lower()} {place}" for place in range(len(frame))]
         bare.add(component, plain if withheld else list(frame.index.astype(str)), **columns)

@@ -138,23 +138,38 @@ class Columns:
         np.add.at(found, self.bus[bought], x.T[bought])
         return found.T
 
-    def limit_prices(self, bounds: Bounds, x: Floats, nodal: Floats) -> dict[str, Floats]:
-        """Compute what 1 MW more room above and below is worth to each generator ($/MWh)."""
-        count = len(self._segments.unit)
-        slope = bounds.lin[:, :count] + 2 * bounds.quad[:, :count] * x[:, :count]
-        margin = nodal[:, self.bus[:count]] - slope
-        # The last segment that a unit can reach is the one that a higher limit would lengthen.
-        used = self._segments.first | (bounds.high[:, :count] > bounds.low[:, :count])
-        shape = (len(x), len(self._units))
-        above, below = np.zeros(shape), np.zeros(shape)
-        models = np.arange(len(x))
-        for j in range(count):
-            unit = self._segments.unit[j]
-            rows = models[used[:, j]]
-            above[rows, unit] = np.maximum(margin[rows, j], 0.0)
-            if self._segments.first[j]:
-                below[:, unit] = np.maximum(-margin[:, j], 0.0)
-        return {"p_max_price": above, "p_min_price": below}
+    def limit_prices(self, population: Population, nodal: Floats) -> dict[str, Floats]:
+        """Compute what 1 MW more room above and below is worth to each generator ($/MWh).
+
+        A unit at a limit earns the nodal price `pi` and pays its marginal cost there: the room is
+        worth `pi - c'(p_max)` above and `c'(p_min) - pi` below, where that is positive. Where room
+        can be bought it is worth no more than its price; and where `p_min > p_max` every output
+        buys some, so that the room is worth the price more.
+        """
+        units, seg, size = self._units, self._segments, population.size
+        low = _scaled(units.p_min, population.p_min, size)
+        high = _scaled(units.p_max, population.p_max, size)
+        factor = _scaled(np.ones(len(units)), population.cost_factor, size)
+        left, right, lin, _ = self._ends(np.minimum(low, high), np.maximum(low, high), population)
+        at_low, at_high = np.zeros(low.shape), np.zeros(low.shape)
+        for j, unit in enumerate(seg.unit):
+            # The last segment that begins below p_max ends there.
+            reached = left[:, j] < high[:, unit]
+            slope = _slope(lin[:, j], seg.quad[j], high[:, unit]) * factor[:, unit]
+            at_high[:, unit] = np.where(reached, slope, at_high[:, unit])
+        for j, unit in reversed(list(enumerate(seg.unit))):
+            # The first one that ends above p_min begins there.
+            reached = right[:, j] > low[:, unit]
+            slope = _slope(lin[:, j], seg.quad[j], low[:, unit]) * factor[:, unit]
+            at_low[:, unit] = np.where(reached, slope, at_low[:, unit])
+        price = nodal[:, units.bus]
+        most = self._slack.price if self._slack.limits else np.inf
+        more = np.where(low > high, self._slack.price, 0.0)
+        alive = np.isin(np.arange(len(units)), self.alive)
+        return {
+            "p_max_price": np.where(alive, np.clip(price - at_high + more, 0.0, most), 0.0),
+            "p_min_price": np.where(alive, np.clip(at_low - price + more, 0.0, most), 0.0),
+        }
 
     def _check_factor(self, factor: Floats) -> None:
         seg = self._segments
@@ -216,6 +231,10 @@ def _scaled(values: Floats, factor: Floats | None, size: int) -> Floats:
     with np.errstate(invalid="ignore"):
         scaled = values * factor
     return np.where(np.isinf(values), values, scaled)
+
+
+def _slope(lin: Floats, quad: float, output: Floats) -> Floats:
+    return lin + 2 * quad * output if quad else lin
 
 
 def _inside(

@@ -26,6 +26,7 @@ KEPT = (
     "limit_price",
     "shed",
     "overload",
+    "room_price",
 )
 """What can be kept of every model."""
 
@@ -50,8 +51,8 @@ class Settings:
         price = self.slack_price
         if bought and (price is None or not (np.isfinite(price) and price > 0)):
             raise InputError(
-                f"Model {self.model!r} needs a slack price above zero.",
-                remedy="Give slack_price in $/MWh, above every price you expect.",
+                f"Model {'+'.join(self.model)} needs a slack price above zero.",
+                remedy="Give slack_price (--slack-price) in $/MWh, above every price you expect.",
             )
         if not bought and price is not None:
             raise InputError(
@@ -59,7 +60,9 @@ class Settings:
                 remedy='Leave slack_price out, or choose model="relaxed", "shed" or "limits".',
             )
         if bought and "strict" in self.kinds:
-            raise InputError("A model is strict or has slack, not both.")
+            raise InputError(
+                "A model is strict or has slack, not both.", remedy="Leave strict out."
+            )
         self._check_quadratic()
 
     def _check_quadratic(self) -> None:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from gridveil.errors import GridveilError
 from gridveil.grid.network import Network
 from gridveil.grid.population import Population
-from gridveil.grid.solving.certificates import overload
+from gridveil.grid.solving.certificates import Certified, overload
 from gridveil.grid.solving.formulation import Batch, Formulation
 from gridveil.grid.solving.ladder import Ladder, Status
 from gridveil.grid.solving.settings import Settings
@@ -109,20 +109,26 @@ def solve_part(
         "flow": lambda: {"flow": np.where(form.flows.live, found.flow, 0.0)},
         "line_price": lambda: {"line_price": _line_price(batch, found.prices)},
         "nodal_price": lambda: {"nodal_price": _at_buses(form, found.nodal)},
-        "limit_price": lambda: form.columns.limit_prices(batch.bounds, found.x, found.nodal),
+        "limit_price": lambda: form.columns.limit_prices(population, found.nodal),
         "shed": lambda: {"shed": form.columns.shed(found.x, form.flows.buses)},
         "overload": lambda: {"overload": overload(batch, found.flow - batch.base)},
+        "room_price": lambda: {"room_price": _room_price(found)},
     }
     unsolved = status > Status.UNCERTIFIED
     for name in sorted(keep - {"cost"}):
         for key, values in extra[name]().items():
-            part[key] = np.where(unsolved[:, None], np.nan, values)
+            part[key] = np.where(unsolved[:, None] if values.ndim > 1 else unsolved, np.nan, values)
     return part
 
 
 def _line_price(batch: Batch, prices: Floats) -> Floats:
     # A limit that stands for an angle is no capacity: its price is not the capacity's.
     return np.asarray(np.where(batch.rated, prices, 0.0).sum(1))
+
+
+def _room_price(found: Certified) -> Floats:
+    # The price of an island's balance is the nodal price of its reference bus.
+    return np.asarray(found.prices.sum((1, 2)) + np.abs(found.nodal).sum(1))
 
 
 def _at_buses(form: Formulation, nodal: Floats) -> Floats:

@@ -29,6 +29,7 @@ from gridveil.wind.reading.columns import (
     plain_type,
     to_numbers,
 )
+from gridveil.wind.reading.formulas import Formulas, first_formula, formula_error
 from gridveil.wind.reading.sources import Piece, Source
 
 Missing = Literal["refuse", "drop"]
@@ -63,6 +64,10 @@ class Layout:
     def numeric(self) -> list[str]:
         """The published columns that are numbers."""
         return [name for name in self.published if self.kinds[name] == "number"]
+
+    def text(self) -> list[str]:
+        """The published columns that hold text, and are text in the source."""
+        return [n for n in self.published if self.kinds[n] == "text" and self.text_born(n)]
 
     def text_born(self, name: str) -> bool:
         """Whether a column is text in the source, whatever it holds."""
@@ -225,13 +230,24 @@ def _check_finite(piece: Piece, name: str, values: Vector) -> None:
 
 @dataclass
 class Tally:
-    """What the first pass over a source counts; all public."""
+    """What the first pass over a source counts; all public.
+
+    Parameters
+    ----------
+    missing, formulas
+        What to do with missing values, and with text that a spreadsheet would run.
+    text
+        The columns of text that will be released as CSV.
+    """
 
     missing: Missing
+    formulas: Formulas = "keep"
+    text: Sequence[str] = ()
     rows: int = 0
     dropped: int = 0
     low: float = np.inf
     high: float = -np.inf
+    formula: bool = False
     _gaps: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
     def add(self, piece: Piece, rows: Rows, gaps: Gaps, speed: Vector) -> None:
@@ -244,6 +260,12 @@ class Tally:
         for name, (count, first) in gaps.items():
             before, earliest = self._gaps.get((piece.where, name), (0, first))
             self._gaps[piece.where, name] = before + count, earliest
+        for name in self.text:
+            at = first_formula(rows.columns[name])
+            if at is not None and self.formulas == "refuse":
+                row = int(rows.at[at]) - piece.offset + piece.row + 1
+                raise formula_error(piece.where, name, row)
+            self.formula |= at is not None
 
     def check(self, where: str) -> None:
         """Refuse missing values, if they are to be refused, and sources without rows."""

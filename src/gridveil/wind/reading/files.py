@@ -119,7 +119,10 @@ class CsvFile:
     def _first_line(self) -> str:
         start = _attempt(self._start)
         if start is None:
-            raise InputError(f"{self.path.name} is damaged: it can't be unpacked.")
+            raise InputError(
+                f"{self.path.name} is damaged: it can't be unpacked.",
+                remedy="Write or copy the file again.",
+            )
         lines = [line for line in start.splitlines() if line.strip()]
         if not lines:
             raise InputError(f"{self.path.name} is empty.", remedy="Give a file with a header.")
@@ -245,7 +248,7 @@ def _check_access(path: Path) -> None:
             return
     except OSError as problem:
         why = problem.strerror
-    raise InputError(f"{path} can't be opened: {why}.")
+    raise InputError(f"{path} can't be opened: {why}.", remedy="Ask for the right to read it.")
 
 
 def _version(path: Path) -> tuple[int, int]:

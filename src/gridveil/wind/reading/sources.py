@@ -162,19 +162,34 @@ def open_source(source: Any) -> Source:
     InputError
         Where there is nothing to read, or nothing known how.
     """
-    if isinstance(source, (str, os.PathLike)):
-        return _open_path(Path(source).expanduser())
     library = library_of(source)
     if library is not None:
         return Table(source, library)
-    if isinstance(source, (list, tuple)):
-        paths = [Path(p).expanduser() for p in source if isinstance(p, (str, os.PathLike))]
-        if len(paths) == len(source):
-            return _open_many(paths, "the list of files")
+    try:
+        found = _open_paths(source)
+    except InputError:
+        raise
+    except (OSError, RuntimeError, ValueError):  # too long, a home that is not there, a NUL
+        found = None
+    else:
+        if found is not None:
+            return found
+    if isinstance(source, (str, os.PathLike)):
+        raise InputError(f"{os.fspath(source)!r} can't be opened.", remedy="Check the path.")
     raise InputError(
         f"Records can't be read from an object of type {type(source).__name__}.",
         remedy="Give a path, a list of paths, or a pandas, polars or Arrow table.",
     )
+
+
+def _open_paths(source: Any) -> Source | None:
+    if isinstance(source, (str, os.PathLike)):
+        return _open_path(Path(source).expanduser())
+    if isinstance(source, (list, tuple)):
+        paths = [Path(p).expanduser() for p in source if isinstance(p, (str, os.PathLike))]
+        if len(paths) == len(source):
+            return _open_many(paths, "the list of files")
+    return None
 
 
 def _open_path(path: Path) -> Source:
@@ -193,7 +208,9 @@ def _inside(folder: Path) -> list[Path]:
     else:
         found = [n for n in names if n.lower().endswith(SUFFIXES) and not n.startswith(".")]
         return [folder / name for name in found]
-    raise InputError(f"The folder {folder} can't be opened: {why}.")
+    raise InputError(
+        f"The folder {folder} can't be opened: {why}.", remedy="Ask for the right to read it."
+    )
 
 
 def _open_many(paths: list[Path], what: str) -> Source:

@@ -1,0 +1,1 @@
+"""What is audited: every mechanism, and whole releases on small made-up data."""

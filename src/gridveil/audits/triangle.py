@@ -1,0 +1,144 @@
+"""A network of three buses, and what can be private in it.
+
+The cheap unit sits behind a line that is too small, so that costs move with capacities and loads.
+The case text carries copies of every private value (other ratings, reactive power, results, a
+comment): a replay finds any that reaches a bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gridveil import grid
+from gridveil.audits.ground import scratch
+from gridveil.audits.transcript import Values
+
+_VALUES: dict[str, Values] = {
+    "capacity": (30.0, 40.0, 35.0),
+    "load": (30.0, 80.0),
+    "generator_limit": (30.0, 30.0, 200.0, 150.0),
+    "cost": (20.0, 90.0),
+}
+_RANGES = {
+    "capacity": (5.0, 200.0),
+    "load": (1.0, 200.0),
+    "generator_limit": (1.0, 300.0),
+    "cost": (1.0, 200.0),
+}
+_ALPHAS = {
+    "capacity": Fraction(10),
+    "load": Fraction(10),
+    "generator_limit": Fraction(20),
+    "cost": Fraction(5),
+}
+_LINES = ((1, 2, 0.1), (2, 3, 0.1), (1, 3, 0.2))
+
+
+@dataclass(frozen=True)
+class Secret:
+    """What is private in an audit.
+
+    Parameters
+    ----------
+    name
+        What audits of it are called.
+    parameters
+        The private parameters, in their order.
+    options
+        Further options of the release.
+    total
+        Whether neighbours have the same total: then two entries move against each other.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    total: bool = False
+
+    @property
+    def values(self) -> Values:
+        """The private values of the case."""
+        return sum((_VALUES[name] for name in self.parameters), ())
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What a release is asked for."""
+        return {
+            "parameter": self.parameters,
+            "alpha": {name: _ALPHAS[name] for name in self.parameters},
+            "limits": {name: _RANGES[name] for name in self.parameters},
+            **self.options,
+        }
+
+    def neighbours(self) -> list[tuple[Values, Values]]:
+        """The case's own values, and each of them moved by alpha either way."""
+        steps = [float(_ALPHAS[name]) for name in self.parameters for _ in _VALUES[name]]
+        moves = np.array([[steps[0], -steps[0]]]) if self.total else np.diag(steps)
+        base = np.array(self.values)
+        moved = [tuple((base + sign * move).tolist()) for move in moves for sign in (1.0, -1.0)]
+        return [(self.values, other) for other in moved]
+
+    def far(self) -> tuple[Values, Values]:
+        """Two datasets that could hardly differ more; with the same total where it is public."""
+        base = np.array(self.values)
+        other = base[::-1] if self.total else 0.4 * base
+        return self.values, tuple(other.tolist())
+
+
+SECRETS = {
+    one.name: one
+    for one in (
+        Secret("capacity", ("capacity",)),
+        Secret("load", ("load",)),
+        Secret("generator-limit", ("generator_limit",)),
+        Secret("cost", ("cost",)),
+        Secret("capacity-and-load", ("capacity", "load")),
+        Secret("load-of-known-total", ("load",), {"published_total": 110.0}, total=True),
+    )
+}
+
+
+@cache
+def triangle(secret: str, private: Values) -> grid.Network:
+    """The network with these private values, read from its text."""
+    parts, start = {}, 0
+    for name in SECRETS[secret].parameters:
+        parts[name] = private[start : start + len(_VALUES[name])]
+        start += len(_VALUES[name])
+    path = scratch() / "triangle.m"
+    path.write_text(triangle_text(parts), encoding="utf-8")
+    return grid.read_case(path)
+
+
+def triangle_text(given: Mapping[str, Values]) -> str:
+    """The network as a MATPOWER case, with copies of its values wherever they could be."""
+    found = {**_VALUES, **given}
+    load = (0.0, *found["load"])
+    lowest, highest = found["generator_limit"][:2], found["generator_limit"][2:]
+    tables = {
+        "bus": [
+            f"{i + 1} {1 if i else 3} {d} {0.3 * d} 0 0 1 1 {-d / 10} 230 1 1.1 0.9"
+            for i, d in enumerate(load)
+        ],
+        "gen": [
+            f"{bus} {(low + high) / 2} 0 {high / 2} {-high / 2} 1 {high} 1 {high} {low}"
+            for bus, low, high in zip((1, 3), lowest, highest, strict=True)
+        ],
+        "branch": [
+            f"{a} {b} 0.01 {x} 0.02 {f} {f} {f} 0 0 1 -360 360 {f - 1} 0 {1 - f} 0"
+            for (a, b, x), f in zip(_LINES, found["capacity"], strict=True)
+        ],
+        "gencost": [f"2 {c} {c} 3 0 {c} 0" for c in found["cost"]],
+    }
+    body = "".join(
+        f"mpc.{name} = [\n" + "".join(f"\t{row};\n" for row in rows) + "];\n"
+        for name, rows in tables.items()
+    )
+    head = f"function mpc = triangle\n% {found}\nmpc.version = '2';\nmpc.baseMVA = 100;\n"
+    return head + body

@@ -1,0 +1,299 @@
+"""``gridveil grid release`` and ``grid evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gridveil.cli.cases import CaseArgument, read
+from gridveil.cli.console import (
+    ForceOption,
+    JsonOption,
+    LedgerOption,
+    QuietOption,
+    out,
+    print_json,
+    table,
+)
+from gridveil.errors import InputError
+
+if TYPE_CHECKING:
+    from gridveil.grid.evaluation import Evaluation, ModelErrors
+    from gridveil.grid.release import GridRelease
+
+
+def release(
+    case: CaseArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The bundle's folder.", show_default=False)
+    ],
+    alpha: Annotated[
+        str,
+        typer.Option(
+            help="How far one entry may move, in MW (costs: $/MWh): 30, or capacity=30,cost=1.",
+            show_default=False,
+        ),
+    ],
+    parameter: Annotated[
+        str,
+        typer.Option(
+            help="What is private: capacity, load, generator_limit, cost; several with commas."
+        ),
+    ] = "capacity",
+    epsilon: Annotated[str, typer.Option(help="The guarantee: 1, 0.5 or 1/3.")] = "1",
+    method: Annotated[str, typer.Option(help="certified, paper or laplace.")] = "certified",
+    population: Annotated[
+        Path | None,
+        typer.Option(
+            help="Models that the released network should serve, from gridveil grid population; "
+            "sampled around the network by default."
+        ),
+    ] = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            help="Public range of private values: 1:5000, or load=0:500; repeated for several.",
+        ),
+    ] = None,
+    margin: Annotated[
+        str | None,
+        typer.Option(help="certified: share of every capacity kept in reserve; 4% by default."),
+    ] = None,
+    total_share: Annotated[
+        str | None,
+        typer.Option(help="certified, load: share of epsilon that buys the total; 40% by default."),
+    ] = None,
+    published_total: Annotated[
+        float | None,
+        typer.Option(help="certified, load: the total load in MW, where it is public anyway."),
+    ] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(help="certified, capacity: the public ratings in MW, as in 105,240,300."),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="paper: models that are matched (T); 10 by default.")
+    ] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(help="paper: price that bounds a cost's move (L), $/MWh; the highest cost."),
+    ] = None,
+    penalty: Annotated[
+        float | None, typer.Option(help="paper: price of broken limits (psi), $/MWh; 3000.")
+    ] = None,
+    restoration: Annotated[str, typer.Option(help="paper: steps or exact.")] = "steps",
+    time_limit: Annotated[
+        float | None, typer.Option(help="paper, exact: seconds a restoration; 60 by default.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The ledger's name for the data; the case's by default.")
+    ] = None,
+    ledger: LedgerOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Release parameters of a network with a differential-privacy guarantee.
+
+    Example: [cyan]gridveil grid release case.m --parameter capacity --alpha 30 --epsilon 1
+    -o out[/]
+    """
+    from gridveil.bundle import check_target
+    from gridveil.cli.progress import steps
+    from gridveil.grid import Population
+    from gridveil.grid import release as make
+
+    target = check_target(output, force=force)
+    with steps("releasing", quiet=quiet or as_json) as progress:
+        progress("reading")
+        network = read(case)
+        models = None if population is None else Population.read(population, network)
+        made = make(
+            network,
+            models,
+            parameter=parameter,
+            epsilon=epsilon,
+            alpha=_alpha(alpha),
+            method=method,  # type: ignore[arg-type]
+            limits=_limits(limits),
+            margin=None if margin is None else _share(margin),
+            total_share=total_share,
+            published_total=published_total,
+            catalogue=None if catalogue is None else _numbers(catalogue, "--catalogue"),
+            rounds=rounds,
+            price=price,
+            penalty=penalty,
+            restoration=restoration,  # type: ignore[arg-type]
+            time_limit=time_limit,
+            dataset=dataset,
+            ledger=ledger,
+            progress=progress,
+        )
+        progress("writing the bundle and its report")
+        placed = made.write(target, force=force)
+    _show_release(made, placed, as_json=as_json, quiet=quiet)
+
+
+def evaluate(
+    bundle: Annotated[Path, typer.Argument(help="The bundle's folder.", show_default=False)],
+    against: Annotated[
+        str, typer.Option("--against", metavar="CASE", help="The real case.", show_default=False)
+    ],
+    unseen: Annotated[
+        Path | None,
+        typer.Option(
+            help="Models that the release never saw; sampled like its own ones by default."
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write the owner's report to this HTML file, outside of any bundle."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare a release with the real network: for the owner's eyes only.
+
+    What it prints must not be published, and must not decide whether, when or which release is.
+
+    Example: [cyan]gridveil grid evaluate out --against case.m --report owner.html[/]
+    """
+    from gridveil.bundle import check_owner_file
+    from gridveil.cli.progress import steps
+    from gridveil.grid import Population
+    from gridveil.grid.evaluation import evaluate as compare
+
+    if report is not None:
+        check_owner_file(report)
+    with steps("evaluating", quiet=as_json):
+        real = read(against)
+        models = None if unseen is None else Population.read(unseen, real)
+        found = compare(bundle, real, unseen=models)
+        written = None if report is None else found.write_report(report)
+    if as_json:
+        print_json(found.to_json())
+        return
+    _show_evaluation(found)
+    if written is not None:
+        from rich.markup import escape
+
+        out().print(f"The owner's report: {escape(str(written))}")
+
+
+def _alpha(text: str) -> str | dict[str, str]:
+    if "=" not in text:
+        return text
+    found = {}
+    for one in text.split(","):
+        name, equals, value = (part.strip() for part in one.partition("="))
+        if not (name and equals and value) or name in found:
+            raise InputError(
+                f"--alpha has {text!r}, where one alpha for each parameter is needed.",
+                remedy="Write --alpha 30, or --alpha capacity=30,cost=1.",
+            )
+        found[name] = value
+    return found
+
+
+def _limits(given: list[str] | None) -> Any:
+    if not given:
+        return None
+    found = {}
+    for one in given:
+        name, equals, ends = (part.strip() for part in one.rpartition("="))
+        pair = _numbers(ends.replace(":", ","), "--range")
+        single = not equals and len(given) == 1
+        if len(pair) != 2 or not (name or single) or name in found:
+            raise InputError(
+                f"The range {one!r} can't be used.",
+                remedy="Write --range 1:5000, or --range capacity=1:5000 --range load=0:500.",
+            )
+        found[name] = (pair[0], pair[1])
+    return found.get("", found)
+
+
+def _share(text: str) -> float:
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        raise InputError(
+            f"--margin has {text!r}, where a share is needed.", remedy="Write 4% or 0.04."
+        ) from None
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"{option} has {text!r}, where numbers are needed.",
+            remedy="Write numbers with commas between them.",
+        ) from None
+
+
+def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool) -> None:
+    import numpy as np
+    from rich.markup import escape
+
+    from gridveil.release import REPORT_FILE
+
+    if as_json:
+        print_json({"bundle": str(placed), "statement": made.statement.body})
+    elif not quiet:
+        console = out()
+        served = int(np.isfinite(made.solutions.cost).sum())
+        console.print(
+            f"Released {made.public.entries:,} values of {', '.join(made.public.parameters)} to "
+            f"{escape(str(placed))}"
+        )
+        for sentence in made.statement.in_words:
+            console.print(f"  {escape(sentence)}")
+        console.print(
+            f"  The released network serves {served:,} of {made.population.size:,} models."
+        )
+        console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
+
+
+def _show_evaluation(found: Evaluation) -> None:
+    from gridveil.bundle import OWNER_MARK
+
+    console = out()
+    console.print(f"[bold red]{OWNER_MARK}[/]")
+    shown = table("parameter", "entries", "mean error", "largest", "total (real)")
+    for one in found.parameters:
+        shown.add_row(
+            one.parameter,
+            f"{one.entries:,}",
+            f"{one.mean:.3f} {one.unit}",
+            f"{one.largest:.2f}",
+            f"{one.released_total:,.1f} ({one.real_total:,.1f})",
+        )
+    console.print(shown)
+    shown = table("models", "compared", "infeasible", "cost error", "price error", "congestion")
+    for name, errors in (("population", found.population), ("never seen", found.unseen)):
+        shown.add_row(name, *_cells(errors))
+    console.print(shown)
+    from gridveil.report.inference import lines
+
+    for line in lines(found.inference, found.statement):
+        console.print(line)
+    console.print(
+        "Cost error: mean distance of the models' costs, and its sign. Price error: mean over "
+        "buses and models, $/MWh. Congestion: congested lines that are not so on the "
+        "released network, and the other way round.\n"
+        "Do not let these figures decide what to publish: choosing the release that comes closest "
+        "to the real data tells more about it than epsilon allows."
+    )
+
+
+def _cells(errors: ModelErrors) -> list[str]:
+    return [
+        f"{errors.models:,}",
+        f"{errors.infeasible:.2f}%",
+        f"{errors.cost_error:.4f}% ({errors.bias:+.4f}%)",
+        f"{errors.price_error:.3f}",
+        f"{errors.missed:.1f}% / {errors.added:.1f}%",
+    ]

@@ -1,0 +1,314 @@
+"""The three methods of a grid release, step by step.
+
+Each takes sealed parameters through mechanisms (`queries`) and restores the answers by
+optimisation (`restoring`), which sees noisy and public data only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import GridveilError
+from gridveil.grid.parameters import Private
+from gridveil.grid.prior import estimate
+from gridveil.grid.queries import CostQuery, EntriesQuery, NoisyEntries, Parts
+from gridveil.grid.restoring.master import Aim, Total, Unsolved
+from gridveil.grid.restoring.matching import Matched, Matcher
+from gridveil.grid.restoring.oracle import Oracle, take
+from gridveil.grid.restoring.serving import serve
+from gridveil.grid.solving.settings import Model
+from gridveil.privacy.account import Account
+from gridveil.privacy.sealed import Sealed
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TROUBLE = (ArithmeticError, RuntimeError, ValueError)
+"""What numerical trouble with public data looks like."""
+
+DECIMALS = 2
+"""Released values have this many decimals (MW, $/MWh)."""
+
+
+FAILED = "rounds whose restoration failed"
+"""What the statement calls the number of rounds of the paper's method without a restoration."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The public settings of a release.
+
+    Parameters
+    ----------
+    method
+        ``"certified"``, ``"paper"`` or ``"laplace"``.
+    rounds
+        Paper: how many models are matched (T).
+    penalty
+        Paper: the price of broken limits on released data (psi), $/MWh; None until it is chosen.
+    restoration
+        Paper: ``"steps"`` or ``"exact"``.
+    time_limit
+        Paper, exact: seconds a restoration.
+    margin
+        Certified: the share of every capacity kept in reserve for models it never saw.
+    total_share
+        Certified: the share of a load's epsilon that buys the total load.
+    published_total
+        Certified: the total load in MW, where it is public.
+    catalogue
+        Certified: public ratings that capacities have, in MW.
+    """
+
+    method: str
+    rounds: int
+    penalty: float | None
+    restoration: str
+    time_limit: float
+    margin: float
+    total_share: Fraction
+    published_total: float | None
+    catalogue: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a method works out from public data before anything is charged."""
+
+    entries: EntriesQuery
+    costs: CostQuery | None
+    epsilons: Mapping[str, Fraction]
+
+    def check(self) -> None:
+        """Raise `InputError` now where a query could not be asked later."""
+        self.entries.check(self.epsilons["entries"])
+        if self.costs is not None:
+            self.costs.check(self.epsilons["round"])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Everything that a method works on; only `sealed` holds private data."""
+
+    account: Account
+    sealed: Sealed[Parts]
+    private: Private
+    settings: Settings
+    progress: Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Released values, how they were restored, and what the report should say about it."""
+
+    values: Floats
+    solver: str | None = None
+    gap: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def prepare(
+    private: Private, alphas: Mapping[str, Fraction], epsilon: Fraction, settings: Settings
+) -> Prepared:
+    """Choose the queries and their epsilons from public data, and check them."""
+    entries = EntriesQuery(
+        private,
+        alphas,
+        total_share=settings.total_share,
+        published_total=settings.published_total is not None,
+    )
+    if settings.method == "paper":
+        prepared = Prepared(
+            entries,
+            CostQuery(private, alphas),
+            {"entries": epsilon / 2, "round": epsilon / (4 * settings.rounds)},
+        )
+    else:
+        prepared = Prepared(entries, None, {"entries": epsilon})
+    prepared.check()
+    return prepared
+
+
+def run(task: Task, prepared: Prepared) -> Outcome:
+    """Run the method on the sealed parameters.
+
+    Private computations fail inside mechanisms, which abort. Any other failure is trouble with
+    noisy and public data, after the epsilon was spent: noisy values that serve fewer models are
+    better than none.
+    """
+    # Step 1 of every method: noise on every entry (certified: and on the total load).
+    task.progress("noise on every entry")
+    noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
+    try:
+        return _RUN[task.settings.method](task, prepared, noisy)
+    except Unsolved as problem:
+        why = problem.what
+    except GridveilError:
+        raise
+    except TROUBLE as problem:
+        why = type(problem).__name__
+    return Outcome(_clipped(noisy.values, task.private), "none", None, {"restoration failed": why})
+
+
+def _laplace(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+    """Noise on every entry, then clipping."""
+    return Outcome(_clipped(noisy.values, task.private))
+
+
+def _certified(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+    """All epsilon on the entries; what the models need is public, and free."""
+    # Step 2: what the entries have in common, learned from the noisy ones.
+    task.progress("learning what the entries have in common")
+    aim = _aim(task, noisy)
+    # Step 3: the nearest values that serve every model, and models like them.
+    try:
+        served = serve(
+            aim,
+            task.private,
+            margin=task.settings.margin,
+            decimals=DECIMALS,
+            progress=task.progress,
+        )
+    except Unsolved as problem:
+        # What was learned in step 2 is better than the noisy entries.
+        return Outcome(
+            _clipped(aim.centre, task.private), "none", None, {"restoration failed": problem.what}
+        )
+    return Outcome(
+        served.values,
+        "cutting planes with Clarabel and HiGHS",
+        0.0,
+        {
+            "models that are not served": len(served.unserved),
+            "models served without the margin": served.without_margin,
+            "rounds of cuts": served.rounds,
+            "cuts": served.cuts,
+        },
+    )
+
+
+def _paper(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+    """Algorithm 2 of the paper, with Lipschitz costs and noise at the scale that they need."""
+    assert prepared.costs is not None
+    private, settings = task.private, task.settings
+    epsilon = prepared.epsilons["round"]
+    values = np.clip(noisy.values, private.public.low, private.public.high)
+    scores = Oracle(private, private.models, kinds=slack_of(private), price=settings.penalty)
+    matcher = Matcher(private, private.public.low, private.public.high)
+    chosen: list[int] = []
+    goals: list[float] = []
+    found: Matched | None = None
+    failed = 0
+    for step in range(1, settings.rounds + 1):
+        task.progress(f"round {step} of {settings.rounds}")
+        # Step 2: a model of the worst cost.
+        costs = scores.solve(values, private.models, ("cost",)).cost
+        chosen.append(prepared.costs.worst(task.account, task.sealed, costs, epsilon))
+        # Step 3: the cost of the model just chosen.
+        model = take(private.models, np.array(chosen[-1:]))
+        goals.append(prepared.costs.cost(task.account, task.sealed, model, epsilon))
+        # Step 4: restoration; where it fails the next round goes on from the values as they are.
+        try:
+            found = _match(task, matcher, chosen, goals, values)
+            values = found.values
+        except (Unsolved, *TROUBLE):
+            failed += 1
+    facts: dict[str, Any] = {"models that were matched, in order": chosen}
+    if failed:
+        facts[FAILED] = failed
+    if found is None:
+        return Outcome(_clipped(values, private), "none", None, facts)
+    return Outcome(_clipped(values, private), found.solver, found.gap, facts)
+
+
+def _match(
+    task: Task, matcher: Matcher, chosen: list[int], goals: list[float], start: Floats
+) -> Matched:
+    private = task.private
+    models = take(private.models, np.array(chosen, dtype=np.int64))
+    found = matcher.match(models, np.array(goals), start)
+    if task.settings.restoration == "exact":
+        from gridveil.grid.restoring.exact import restore_exactly
+
+        try:
+            proved = restore_exactly(
+                private.public.with_values(start),
+                models,
+                goals,
+                start,
+                private.public.low,
+                private.public.high,
+                warm=found.values,
+                time_limit=task.settings.time_limit,
+            )
+        except GridveilError:
+            # The steps found values too, with a bound of their own.
+            return found
+        if proved.objective <= found.objective:
+            bound = max(proved.bound, found.bound)
+            return Matched(proved.values, proved.objective, bound, proved.solver)
+    return found
+
+
+def _aim(task: Task, noisy: NoisyEntries) -> Aim:
+    """Estimates and their certainty, one kind of entry at a time; and the total load."""
+    public, settings = task.private.public, task.settings
+    mean, variance = np.empty(public.entries), np.empty(public.entries)
+    for places in _alike(task.private):
+        found = estimate(
+            noisy.values[places],
+            float(noisy.scale[places[0]]),
+            float(public.low[places[0]]),
+            float(public.high[places[0]]),
+            _catalogue(task, places),
+        )
+        mean[places], variance[places] = found.mean, found.variance
+    totals: tuple[Total, ...] = ()
+    if "load" in public.parts:
+        row = np.zeros(public.entries)
+        row[public.parts["load"]] = 1.0
+        if settings.published_total is not None:
+            totals = (Total(row, settings.published_total, None),)
+        elif noisy.total is not None:
+            totals = (Total(row, noisy.total, 1 / (2 * noisy.total_scale**2)),)
+    return Aim(mean, 1 / variance, public.low, public.high, totals)
+
+
+def _catalogue(task: Task, places: Ints) -> tuple[float, ...]:
+    capacities = task.private.public.parts.get("capacity", slice(0, 0))
+    return task.settings.catalogue if capacities.start <= places[0] < capacities.stop else ()
+
+
+def _alike(private: Private) -> list[Ints]:
+    """Places of entries that may have something in common: of one column and one sign."""
+    groups, start = [], 0
+    for kind in private.kinds:
+        for column in kind.columns:
+            count = int(private.public.support[column].sum())
+            places = np.arange(start, start + count)
+            signs = private.public.signs[places]
+            groups += [places[signs == sign] for sign in (-1.0, 1.0)]
+            start += count
+    return [places for places in groups if len(places)]
+
+
+def slack_of(private: Private) -> tuple[Model, ...]:
+    """What models may buy on released data, so that each has a cost there (the paper's C^R).
+
+    Lines, as in the paper; loads too, where private values decide whether generation is enough.
+    """
+    adequate = not {"load", "generator_limit"} & set(private.public.parameters)
+    return ("relaxed",) if adequate else ("relaxed", "shed")
+
+
+def _clipped(values: Floats, private: Private) -> Floats:
+    return np.clip(np.round(values, DECIMALS), private.public.low, private.public.high)
+
+
+_RUN = {"laplace": _laplace, "certified": _certified, "paper": _paper}

@@ -1,0 +1,281 @@
+"""The parameters of a network that can be private, one small class each.
+
+A class says what its values are worth in a cost: the public constant that bounds how far the cost
+of a model moves with one entry, why that is so, and the slope of a cost at public values. A fifth
+parameter is one more class here, and its line in `public.PARAMETERS` and in the file formats.
+
+**Lipschitz costs.** Let ``C(x) = min c'p`` over the dispatches that keep to limits with right-hand
+side ``x``. Where every limit that depends on ``x`` can be bought at ``price`` a MW, a dispatch
+that is optimal for ``x`` serves ``x'`` as well, at ``price |x - x'|`` more: so ``|C(x) - C(x')| <=
+price |x - x'|``, whatever the costs (linear, convex, piecewise) and the other limits are. Where a
+model scales the entry by a public factor, its own limit moves by the factor times as much.
+
+- capacity: rows ``+-flow - v <= f``, ``v >= 0`` at ``price``;
+- load: shed and spill at every bus, unbounded, at ``price``;
+- generator limits: room ``u, w >= 0`` above and below them, at ``price`` on top of the cost;
+- costs: the least of ``c'p`` over a set that does not depend on ``c``; with ``p`` optimal for
+  ``c``, ``C(c') - C(c) <= (c' - c)'p``, and the same with the two exchanged, so one entry that
+  moves by ``a`` moves the cost by at most ``a max |p|``.
+
+With several slacks at once the argument is the same for each entry.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.opf import Solutions
+from gridveil.grid.population import Population
+from gridveil.grid.public import PARAMETERS, PublicNetwork
+from gridveil.grid.solving.settings import Model
+from gridveil.privacy.sealed import Limits
+
+Floats = NDArray[np.float64]
+
+
+class Parameter(ABC):
+    """One parameter that can be private.
+
+    Attributes
+    ----------
+    name
+        As in `public.PARAMETERS`.
+    limits
+        The public range of its values where the owner names none.
+    slack
+        What its Lipschitz cost may buy, or None where the cost itself is Lipschitz.
+    why
+        Why the cost moves no further than `steepness` says, for the statement.
+    keep
+        What of a solution its slope is computed from.
+    """
+
+    name: str
+    limits: Limits
+    slack: Model | None
+    why: str
+    keep: tuple[str, ...]
+
+    @property
+    def unit(self) -> str:
+        """The unit of its values."""
+        return PARAMETERS[self.name][2]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its table."""
+        return PARAMETERS[self.name][1]
+
+    @abstractmethod
+    def factors(self, models: Population) -> Sequence[Floats | None]:
+        """The public multipliers of the models, one array a column of the parameter."""
+
+    @abstractmethod
+    def slopes(self, solutions: Solutions) -> Sequence[Floats]:
+        """What one more unit of a model's own values adds to its cost, one array a column."""
+
+    def slope(self, solutions: Solutions, models: Population, public: PublicNetwork) -> Floats:
+        """How the cost of every model changes with the private entries: ``(models, entries)``."""
+        found = []
+        given = zip(self.columns, self.slopes(solutions), self.factors(models), strict=True)
+        for column, slope, factor in given:
+            scaled = slope if factor is None else slope * factor
+            found.append(np.nan_to_num(scaled[:, public.support[column]]))
+        return np.concatenate(found, axis=1)
+
+    def steepness(self, public: PublicNetwork, models: Population, price: Fraction) -> Fraction:
+        """How far a model's cost moves at most with one unit of one entry ($/h)."""
+        return price * self.largest_factor(public, models)
+
+    def largest_factor(self, public: PublicNetwork, models: Population) -> Fraction:
+        """The largest multiplier of an entry in any model; 1 where there are none."""
+        largest = 0.0
+        for column, factor in zip(self.columns, self.factors(models), strict=True):
+            mask = public.support[column]
+            if mask.any():
+                largest = max(largest, 1.0 if factor is None else float(factor[:, mask].max()))
+        return Fraction(largest)
+
+    def monotone(self, public: PublicNetwork, models: Population) -> bool:
+        """Whether one entry's move shifts the costs of all models the same way."""
+        return True
+
+
+class Capacity(Parameter):
+    """Line capacities (MW): what the paper's TCO releases."""
+
+    name = "capacity"
+    limits = Limits(1.0, 100_000.0)
+    slack = "relaxed"
+    why = "capacity can be bought at the price, so a cost moves by at most price x alpha"
+    keep = ("line_price",)
+
+    def factors(self, models: Population) -> Sequence[Floats | None]:
+        """The models' multipliers of capacities."""
+        return (models.capacity,)
+
+    def slopes(self, solutions: Solutions) -> Sequence[Floats]:
+        """More capacity saves the price of the line."""
+        return (-_kept(solutions.line_price),)
+
+
+class Load(Parameter):
+    """Loads (MW): what the published ELO releases."""
+
+    name = "load"
+    limits = Limits(-5_000.0, 5_000.0)
+    slack = "shed"
+    why = (
+        "load can be shed and power spilled at the price, so a cost moves by at most price x alpha"
+    )
+    keep = ("nodal_price",)
+
+    def factors(self, models: Population) -> Sequence[Floats | None]:
+        """The models' multipliers of loads."""
+        return (models.load,)
+
+    def slopes(self, solutions: Solutions) -> Sequence[Floats]:
+        """More load costs the price of its bus."""
+        return (_kept(solutions.nodal_price),)
+
+    def monotone(self, public: PublicNetwork, models: Population) -> bool:
+        """Prices can be below zero in some models and above in others."""
+        return False
+
+
+class GeneratorLimit(Parameter):
+    """Lower and upper limits of generators (MW)."""
+
+    name = "generator_limit"
+    limits = Limits(-10_000.0, 10_000.0)
+    slack = "limits"
+    why = "room beyond a limit can be bought at the price, so a cost moves by at most price x alpha"
+    keep = ("limit_price",)
+
+    def factors(self, models: Population) -> Sequence[Floats | None]:
+        """The models' multipliers of lower and upper limits."""
+        return (models.p_min, models.p_max)
+
+    def slopes(self, solutions: Solutions) -> Sequence[Floats]:
+        """A higher lower limit costs, a higher upper limit saves."""
+        return (_kept(solutions.p_min_price), -_kept(solutions.p_max_price))
+
+
+class Cost(Parameter):
+    """Linear costs of generators ($/MWh)."""
+
+    name = "cost"
+    limits = Limits(-1_000.0, 1_000.0)
+    slack = None
+    why = "a cost moves by at most alpha x the largest output, which is public"
+    keep = ("dispatch",)
+
+    def factors(self, models: Population) -> Sequence[Floats | None]:
+        """The models' multipliers of costs."""
+        return (models.cost_factor,)
+
+    def slopes(self, solutions: Solutions) -> Sequence[Floats]:
+        """A higher cost is paid on the output."""
+        return (_kept(solutions.dispatch),)
+
+    def steepness(self, public: PublicNetwork, models: Population, price: Fraction) -> Fraction:
+        """The largest output of a unit in any model, times the largest factor of its cost."""
+        least, most = _outputs(public, models)
+        mask = public.support["linear"]
+        output = np.maximum(np.abs(least), np.abs(most))[:, mask]
+        factor = 1.0 if models.cost_factor is None else models.cost_factor[:, mask]
+        largest = float((output * factor).max(initial=0.0))
+        # One product of floats is below its true value by less than one step.
+        return Fraction(float(np.nextafter(largest, np.inf)))
+
+    def monotone(self, public: PublicNetwork, models: Population) -> bool:
+        """A unit that only produces, or only consumes, moves every cost the same way."""
+        least, most = _outputs(public, models)
+        return bool(((least >= 0).all(0) | (most <= 0).all(0)).all())
+
+
+KINDS: dict[str, Parameter] = {
+    kind.name: kind for kind in (Capacity(), Load(), GeneratorLimit(), Cost())
+}
+"""The parameters, by name."""
+
+
+class Private:
+    """What is private in one release: some parameters together, as one vector.
+
+    Parameters
+    ----------
+    public
+        The network without them.
+    models
+        The population.
+    price
+        What the Lipschitz cost's slack is bought at, $/MWh.
+    """
+
+    def __init__(self, public: PublicNetwork, models: Population, price: Fraction) -> None:
+        self.public = public
+        self.models = models
+        self.price = price
+        self.kinds = tuple(KINDS[name] for name in public.parameters)
+
+    @property
+    def slack(self) -> tuple[Model, ...]:
+        """The model of the Lipschitz cost."""
+        return tuple(kind.slack for kind in self.kinds if kind.slack is not None) or ("strict",)
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """What of a solution the slopes are computed from."""
+        return tuple(name for kind in self.kinds for name in kind.keep)
+
+    @property
+    def curvature(self) -> int:
+        """1 where costs are convex in the private vector, -1 where they are concave, else 0."""
+        names = set(self.public.parameters)
+        return (-1 if names == {"cost"} else 0) if "cost" in names else 1
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a step to a neighbour moves the costs of all models the same way."""
+        return all(kind.monotone(self.public, self.models) for kind in self.kinds)
+
+    def slope(self, solutions: Solutions, models: Population) -> Floats:
+        """How the costs change with the private entries: ``(models, entries)``."""
+        return np.concatenate(
+            [kind.slope(solutions, models, self.public) for kind in self.kinds], axis=1
+        )
+
+    def steepness(self, kind: Parameter) -> Fraction:
+        """How far a cost moves at most with one unit of one entry of a parameter."""
+        return kind.steepness(self.public, self.models, self.price)
+
+    def check_cost_query(self) -> None:
+        """Raise where no bound on a cost's move is proved for these parameters together."""
+        if {"cost", "generator_limit"} <= set(self.public.parameters):
+            raise InputError(
+                "Where costs and generator limits are private together, no bound on a cost is "
+                "known, so that no cost can be asked for.",
+                remedy='Use method="certified", which asks for none.',
+            )
+
+
+def _outputs(public: PublicNetwork, models: Population) -> tuple[Floats, Floats]:
+    """Public limits of every unit's output in every model."""
+    units: Any = public.generators
+    least, most = np.atleast_2d(units.p_min), np.atleast_2d(units.p_max)
+    least = least if models.p_min is None else least * models.p_min
+    most = most if models.p_max is None else most * models.p_max
+    return np.where(units.in_service, least, 0.0), np.where(units.in_service, most, 0.0)
+
+
+def _kept(values: Floats | None) -> Floats:
+    assert values is not None
+    return values

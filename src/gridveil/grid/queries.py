@@ -1,0 +1,301 @@
+"""The questions that a grid release asks of sealed data, with their sensitivities.
+
+**Entries.** All private entries, of all parameters, are asked for in one vector: entry ``j``
+times a public coefficient ``c_j``. Neighbours differ in one entry of one parameter, by at most
+that parameter's alpha. With ``c = 1/alpha`` for every parameter the answers of neighbours are 1
+apart in L1, whichever parameter it is: several parameters cost no more epsilon than one.
+
+**The total load** is one more coordinate of the same vector: with a share ``s``, loads have the
+coefficient ``(1 - s)/alpha`` and their sum has ``s/alpha``, so that a load that moves by alpha
+moves the answers by ``(1 - s) + s = 1``.
+
+**A published total** is an invariant: neighbours have the same one, so they differ in two loads,
+by at most alpha each, and loads need half the coefficient (twice the noise).
+
+**Costs.** See `parameters` for why the cost of a model moves by at most its steepness times
+alpha. A solution may miss limits that can't be bought by the engine's `VIOLATION`, so what is asked
+for is the cost with that much more room in all of them, which is as steep. The computed cost is no
+less, being that of a solution; and by duality it is above it by no more than the certified gap
+and `VIOLATION` times what room is worth at the solution's own prices. A cost for which this is
+more than the public tolerance aborts the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.opf import Status, solve_population
+from gridveil.grid.parameters import Private
+from gridveil.grid.population import Population
+from gridveil.grid.prices import highest_cost
+from gridveil.grid.solving.ladder import VIOLATION
+from gridveil.privacy.account import Account
+from gridveil.privacy.mechanisms import laplace, laplace_scalar, noisy_max
+from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, calibrate_noisy_max
+
+Floats = NDArray[np.float64]
+Parts = tuple[Floats, ...]
+
+# Relative gap up to which a private cost is certified.
+GAP = 1e-9
+# A MW of room in a limit is worth less than this many times the highest cost, on average.
+_ROOM = 30
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyEntries:
+    """Noisy entries with the scale of each one's noise, and the noisy total, if one was bought."""
+
+    values: Floats
+    scale: Floats
+    total: float | None = None
+    total_scale: float = 0.0
+
+
+class EntriesQuery:
+    """Every private entry, and the total load if a share is set aside for it.
+
+    Parameters
+    ----------
+    private
+        What is released.
+    alphas
+        How far one entry of each parameter may move.
+    total_share
+        The share of a load's epsilon that goes to the total.
+    published_total
+        Whether the total load is public and the same for neighbours.
+    """
+
+    def __init__(
+        self,
+        private: Private,
+        alphas: Mapping[str, Fraction],
+        *,
+        total_share: Fraction = Fraction(0),
+        published_total: bool = False,
+    ) -> None:
+        public = private.public
+        self._parts = [public.parts[name] for name in public.parameters]
+        self._load = public.parameters.index("load") if "load" in public.parameters else None
+        plain = len(alphas) == 1 and not total_share
+        self._coefficients = [
+            1.0 if plain else float(self._share(name, total_share, published_total) / alphas[name])
+            for name in public.parameters
+        ]
+        self._total = 0.0
+        if total_share:
+            self._total = float(total_share / alphas["load"])
+        self._unit = private.kinds[0].unit if plain else "of alpha"
+        self._size = public.entries + bool(total_share)
+        self.sensitivity = self._sensitivity(private, alphas, published_total, plain=plain)
+        self.limits = self._limits(public.low, public.high)
+
+    @staticmethod
+    def _share(name: str, total_share: Fraction, published_total: bool) -> Fraction:
+        if name != "load":
+            return Fraction(1)
+        return Fraction(1, 2) if published_total else 1 - total_share
+
+    def _sensitivity(
+        self, private: Private, alphas: Mapping[str, Fraction], published: bool, *, plain: bool
+    ) -> Sensitivity:
+        moves = []
+        for name, coefficient in zip(private.public.parameters, self._coefficients, strict=True):
+            move = Fraction(coefficient) * alphas[name]
+            if name == "load":
+                move = 2 * move if published else move + Fraction(self._total) * alphas[name]
+            moves.append(move)
+        why = "one entry moves by at most its alpha"
+        if published:
+            why = "the total is public, so two loads move, by at most alpha each"
+        elif self._total:
+            why += ", and the total load with it; their coefficients add up to 1"
+        # Products and sums of floats are off by less than these many steps of the largest one.
+        reach = self._reach(private.public.low, private.public.high)
+        off = Fraction(0) if plain else Fraction(reach) * (private.public.entries + 4) / 2**52
+        return Sensitivity(
+            max(moves), why, moving=2 if published or self._total else 1, tolerance=off
+        )
+
+    def _reach(self, low: Floats, high: Floats) -> float:
+        limits = self._limits(low, high)
+        return max(abs(limits.low), abs(limits.high))
+
+    def _limits(self, low: Floats, high: Floats) -> Limits:
+        ends = [
+            (c * float(low[part].min()), c * float(high[part].max()))
+            for part, c in zip(self._parts, self._coefficients, strict=True)
+        ]
+        if self._total and self._load is not None:
+            part = self._parts[self._load]
+            ends.append(
+                (self._total * float(low[part].sum()), self._total * float(high[part].sum()))
+            )
+        return Limits(min(end[0] for end in ends), max(end[1] for end in ends))
+
+    def check(self, epsilon: Fraction) -> None:
+        """Raise `InputError` where the query can't be asked at this epsilon; opens nothing."""
+        calibrate_laplace(self.sensitivity, epsilon, self.limits)
+
+    def ask(self, account: Account, sealed: Sealed[Parts], epsilon: Fraction) -> NoisyEntries:
+        """Ask it, for epsilon."""
+        noisy = laplace(
+            account,
+            sealed,
+            query=self._compute,
+            name="every entry and the total load" if self._total else "every entry",
+            sensitivity=self.sensitivity,
+            epsilon=epsilon,
+            size=self._size,
+            limits=self.limits,
+            unit=self._unit,
+        )
+        scale = noisy.record.calibration.scale_in_units
+        count = self._size - bool(self._total)
+        per_entry = np.empty(count)
+        for part, coefficient in zip(self._parts, self._coefficients, strict=True):
+            per_entry[part] = coefficient
+        total = noisy.value[-1] / self._total if self._total else None
+        return NoisyEntries(
+            noisy.value[:count] / per_entry,
+            scale / per_entry,
+            total,
+            scale / self._total if self._total else 0.0,
+        )
+
+    def _compute(self, parts: Parts) -> Floats:
+        scaled = [c * part for part, c in zip(parts, self._coefficients, strict=True)]
+        if self._total and self._load is not None:
+            scaled.append(np.array([self._total * parts[self._load].sum()]))
+        return np.concatenate(scaled)
+
+
+class CostQuery:
+    """The Lipschitz costs of a population on the real network; each call is a mechanism's.
+
+    Parameters
+    ----------
+    private
+        What is released; its price is what makes the costs Lipschitz.
+    alphas
+        How far one entry of each parameter may move.
+    """
+
+    def __init__(self, private: Private, alphas: Mapping[str, Fraction]) -> None:
+        private.check_cost_query()
+        self._private = private
+        self._settings: dict[str, Any] = {
+            "model": private.slack,
+            "slack_price": None if private.slack == ("strict",) else float(private.price),
+        }
+        self._lowest, self._highest = self._range()
+        steepest = max(private.kinds, key=lambda kind: private.steepness(kind) * alphas[kind.name])
+        # The certified gap is relative to the cost, which lies in the public range.
+        limits = len(private.public.branches) + len(private.public.buses)
+        highest = max(float(private.price), highest_cost(private.public, private.models), 1.0)
+        room = VIOLATION * _ROOM * highest * limits
+        self._off = GAP * max(1.0, abs(self._lowest), abs(self._highest)) + room
+        self.sensitivity = Sensitivity(
+            private.steepness(steepest) * alphas[steepest.name],
+            steepest.why,
+            tolerance=Fraction(self._off),
+        )
+        self.limits = Limits(self._lowest, self._highest)
+        width = self._highest - self._lowest
+        self._scores = Limits(-width, width)
+
+    def _range(self) -> tuple[float, float]:
+        """Public ends of all models' costs: those at one point of the box, and how far they move.
+
+        Whether a model has a cost at all does not depend on private values either.
+        """
+        private, public = self._private, self._private.public
+        # Wide lines and small loads, limits and costs: any point will do, and this one is easy.
+        point = np.clip(0.0, public.low, public.high)
+        if "capacity" in public.parts:
+            point[public.parts["capacity"]] = public.high[public.parts["capacity"]]
+        known = solve_population(
+            public.with_values(point), private.models, **self._settings, tolerance=GAP
+        )
+        bad = np.flatnonzero(~np.isfinite(known.cost) | ~np.isfinite(known.bound))
+        if len(bad):
+            raise InputError(
+                f"{len(bad):,} models of the population have no cost on this network, whatever the "
+                f"private values are; the first is model {bad[0]}.",
+                remedy="Leave these models out, or give a higher price.",
+            )
+        width = sum(
+            float(private.steepness(kind)) * float((public.high - public.low)[part].sum())
+            for kind, part in ((kind, public.parts[kind.name]) for kind in private.kinds)
+        )
+        # A true cost lies between its proved bound and the cost that was found.
+        return float(known.bound.min()) - width - 1, float(known.cost.max()) + width + 1
+
+    def check(self, epsilon: Fraction) -> None:
+        """Raise `InputError` where a cost, or the choice of one, can't be asked for."""
+        calibrate_laplace(self.sensitivity, epsilon, self.limits)
+        calibrate_noisy_max(
+            self.sensitivity, epsilon, self._scores, monotone=self._private.monotone
+        )
+
+    def worst(
+        self, account: Account, sealed: Sealed[Parts], released: Floats, epsilon: Fraction
+    ) -> int:
+        """Choose a model whose cost on released data is far above that on the real network.
+
+        The score is signed: it moves with the real cost alone, and all scores of a neighbour the
+        same way where the costs do.
+        """
+        # A released cost beyond the public range of real ones would only widen the scores; a
+        # model that could not be solved counts as one that is not served.
+        known = np.where(np.isnan(released), np.inf, released)
+        shown = np.clip(known, self._lowest, self._highest)
+        return noisy_max(
+            account,
+            sealed,
+            query=lambda parts: shown - self._costs(parts, self._private.models),
+            name="the model of the worst cost",
+            sensitivity=self.sensitivity,
+            epsilon=epsilon,
+            size=self._private.models.size,
+            limits=self._scores,
+            unit="$/h",
+            monotone=self._private.monotone,
+        ).value
+
+    def cost(
+        self, account: Account, sealed: Sealed[Parts], model: Population, epsilon: Fraction
+    ) -> float:
+        """Ask for the cost of one model."""
+        return laplace_scalar(
+            account,
+            sealed,
+            query=lambda parts: float(self._costs(parts, model)[0]),
+            name="the cost of that model",
+            sensitivity=self.sensitivity,
+            epsilon=epsilon,
+            limits=self.limits,
+            unit="$/h",
+        ).value
+
+    def _costs(self, parts: Parts, models: Population) -> Floats:
+        """Private: called by a mechanism alone. Its solver is thrown away with this call."""
+        network = self._private.public.with_values(np.concatenate(parts))
+        found = solve_population(
+            network, models, **self._settings, tolerance=GAP, keep=("room_price",)
+        )
+        if (found.status > Status.UNCERTIFIED).any() or found.room_price is None:
+            raise ArithmeticError
+        off = found.cost - found.bound + VIOLATION * found.room_price
+        if not ((off <= self._off) & (found.violation <= VIOLATION)).all():
+            raise ArithmeticError
+        return found.cost

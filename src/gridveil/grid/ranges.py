@@ -1,0 +1,119 @@
+"""Which parameters of a network can be private, and the public range of every private value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gridveil.errors import InputError
+from gridveil.grid.network import Floats
+from gridveil.privacy.sealed import Limits
+
+PARAMETERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "capacity": ("branches", ("capacity",), "MW"),
+    "load": ("buses", ("load",), "MW"),
+    "generator_limit": ("generators", ("p_min", "p_max"), "MW"),
+    "cost": ("generators", ("linear",), "$/MWh"),
+}
+"""For each parameter that can be private: its table, its columns and its unit."""
+
+Range = Limits | tuple[float, float]
+
+
+def check_parameter(parameter: str) -> str:
+    """The parameter, if it is one that can be private."""
+    if not isinstance(parameter, str) or parameter not in PARAMETERS:
+        raise InputError(
+            f"{_shown(parameter)} is no parameter that can be private.",
+            remedy=f"Use one of {', '.join(PARAMETERS)}.",
+        )
+    return parameter
+
+
+def _shown(given: object) -> str:
+    # Only texts are quoted: anything else may hold private values, given by mistake.
+    return repr(given) if isinstance(given, str) else f"An object of type {type(given).__name__}"
+
+
+def check_parameters(given: str | Sequence[str]) -> tuple[str, ...]:
+    """The parameters that a name, a text with commas or a sequence of names stands for.
+
+    They come in the order of `PARAMETERS`, whatever order was given.
+
+    Raises
+    ------
+    InputError
+        Where one is unknown or named twice, or there is none.
+    """
+    if isinstance(given, str):
+        given = [name.strip() for name in given.split(",")]
+    if not isinstance(given, Sequence) or not given:
+        raise InputError(
+            f"{_shown(given)} names no parameter that can be private.",
+            remedy=f"Use one or more of {', '.join(PARAMETERS)}.",
+        )
+    names = [check_parameter(name) for name in given]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"A parameter is named twice in {', '.join(names)}.", remedy="Name each one once."
+        )
+    return tuple(name for name in PARAMETERS if name in names)
+
+
+def check_ranges(
+    parameters: tuple[str, ...], limits: Range | Mapping[str, Range]
+) -> dict[str, Limits]:
+    """The public range of each parameter.
+
+    Raises
+    ------
+    InputError
+        Where a range is missing, is for another parameter, or can't be used.
+    """
+    if not isinstance(limits, Mapping):
+        if len(parameters) > 1:
+            raise InputError(
+                f"{' and '.join(parameters)} need a public range each.",
+                remedy='Give a mapping, as in limits={"capacity": (1, 5000), "load": (0, 1000)}.',
+            )
+        limits = {parameters[0]: limits}
+    if set(limits) != set(parameters):
+        raise InputError(
+            f"The public ranges are for {', '.join(map(str, limits)) or 'nothing'}, and private "
+            f"is {', '.join(parameters)}.",
+            remedy="Give one range for each private parameter, and no other.",
+        )
+    found = {name: _range(limits[name]) for name in parameters}
+    if "capacity" in found and found["capacity"].low <= 0:
+        raise InputError(
+            f"The range of capacities starts at {found['capacity'].low:g}.",
+            remedy="Give a positive lower end: a capacity of 0 would mean that there is no limit.",
+        )
+    return found
+
+
+def _range(limits: Range) -> Limits:
+    if isinstance(limits, Limits):
+        return limits
+    try:
+        low, high = limits
+        return Limits(float(low), float(high))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            "The public range of a private parameter is a pair of numbers.",
+            remedy="Give it as in limits=(1, 5000).",
+        ) from None
+
+
+def box(limits: Limits, signs: Floats) -> tuple[Floats, Floats]:
+    """The lower and the upper end of every entry: the range, on the side of 0 that its sign says.
+
+    Where the whole range is on the other side, both ends are the end that is nearest to 0.
+    """
+    positive = signs > 0
+    low = np.where(positive, min(max(limits.low, 0.0), limits.high), limits.low)
+    high = np.where(positive, limits.high, max(min(limits.high, 0.0), limits.low))
+    return low, high

@@ -1,0 +1,287 @@
+"""Release parameters of a network: from sealed values to a bundle.
+
+`release` charges the ledger once everything public has been checked, runs a method (see
+`methods`), and puts together the released network, the statement and the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError, show_exact
+from gridveil.grid.formats import SUFFIXES, Source
+from gridveil.grid.methods import DECIMALS, Outcome, Settings, Task, prepare, run
+from gridveil.grid.network import Network
+from gridveil.grid.opf import Solutions, solve_population
+from gridveil.grid.parameters import Private
+from gridveil.grid.population import Population
+from gridveil.grid.public import PARAMETERS, PublicNetwork, split_parts
+from gridveil.grid.ranges import Range, check_parameters
+from gridveil.grid.report import grid_sections, loading_snippets
+from gridveil.grid.requests import (
+    Method,
+    check_models,
+    check_settings,
+    check_together,
+    neighbours,
+    price_of,
+    ranges_of,
+    with_linear_costs,
+    with_penalty,
+)
+from gridveil.privacy.account import Account, open_account, study_account
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.statement import Facts, Restoration, make_statement
+from gridveil.release import Release
+from gridveil.report.parts import Section, Snippet
+
+Floats = NDArray[np.float64]
+KIND = "grid parameters"
+POPULATION_FILE = "population.parquet"
+
+_LIMITATIONS = (
+    "Reactances, names and lengths are public, and permit guesses about ratings that epsilon does "
+    "not bound.",
+    "Values that come from a short public list (standard ratings) can be guessed from noisy ones "
+    "where alpha is below the spacing of the list: choose alpha above it.",
+    "Models of the population that ran on the real network are evidence about it, outside epsilon.",
+)
+
+
+class GridRelease(Release):
+    """A released network: `data` to work with, `write` for the bundle."""
+
+    def __init__(self, task: Task, outcome: Outcome, facts: Facts) -> None:
+        self.public: PublicNetwork = task.private.public
+        self.population: Population = task.private.models
+        self.values: Floats = outcome.values
+        self.data: Network = self.public.with_values(outcome.values)
+        files = {
+            f"network{_suffix(self.data)}": lambda path: self.data.write_release(
+                path, self.public.parameters
+            ),
+            # Without names of elements: some people write ratings into them.
+            POPULATION_FILE: lambda path: self.population.write(path),
+        }
+        super().__init__(make_statement(task.account, facts), task.account, files)
+
+    @cached_property
+    def solutions(self) -> Solutions:
+        """The population's models on the released network: public, like the network."""
+        return solve_population(
+            self.data, self.population, keep=("cost", "flow", "line_price", "nodal_price")
+        )
+
+    def sections(self) -> tuple[Section, ...]:
+        """A map of the released network, and what the models do on it."""
+        return grid_sections(self.data, self.public, self.values, self.population, self.solutions)
+
+    def loading(self) -> tuple[Snippet, ...]:
+        """Code that loads the released network."""
+        suffix = _suffix(self.data)
+        return loading_snippets(f"network{suffix}", suffix)
+
+
+def release(
+    network: Network,
+    population: Population | None = None,
+    *,
+    parameter: str | Sequence[str] = "capacity",
+    epsilon: Exact,
+    alpha: Exact | Mapping[str, Exact],
+    method: Method = "certified",
+    limits: Range | Mapping[str, Range] | None = None,
+    margin: float | None = None,
+    total_share: Exact | None = None,
+    published_total: float | None = None,
+    catalogue: Sequence[float] | None = None,
+    rounds: int | None = None,
+    price: Exact | None = None,
+    penalty: float | None = None,
+    restoration: Literal["steps", "exact"] = "steps",
+    time_limit: float | None = None,
+    dataset: str | None = None,
+    ledger: Ledger | Path | str | None = None,
+    seed: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> GridRelease:
+    """Release parameters of a network with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    network
+        The real network, from `read_case`.
+    population
+        The models that the released network should serve, public; sampled around the network by
+        default. For private parameters it holds multipliers, never values.
+    parameter
+        What is private: ``"capacity"``, ``"load"``, ``"generator_limit"``, ``"cost"``, or several
+        (``"capacity,load"``).
+    epsilon
+        The guarantee: 1, 0.5, "1/3".
+    alpha
+        How far one entry may move between neighbours, in MW (costs: $/MWh). One number, or one for
+        each parameter.
+    method
+        ``"certified"`` (all epsilon on the data, every model served), ``"paper"`` (the paper's
+        algorithm with correct noise), ``"laplace"`` (noise and clipping only).
+    limits
+        The public range of private values, as in ``(1, 5000)``; by parameter where several are
+        private. Values outside are clipped.
+    margin
+        Certified: the share of every capacity that is kept in reserve, so that models which are
+        not in the population are served too; 0.04 by default.
+    total_share
+        Certified, loads: the share of epsilon that buys the total load; 0.4 by default, 0 for
+        none.
+    published_total
+        Certified, loads: the total load in MW, where it is published anyway. Neighbours then have
+        the same total and differ in two loads, which takes twice the noise.
+    catalogue
+        Certified, capacities: public ratings in MW that every capacity has one of.
+    rounds
+        Paper: how many models are matched (T); 10 by default.
+    price
+        Paper: the price that makes costs Lipschitz (L), $/MWh; the highest public cost by default.
+    penalty
+        Paper: the price of broken limits on released data (psi), $/MWh; 3000 by default, or ten
+        times the price where that is more.
+    restoration
+        Paper: ``"steps"`` (convex-concave) or ``"exact"`` (mixed-integer, capacities only).
+    time_limit
+        Paper, exact: seconds for each restoration, 60 by default. It sees no private data.
+    dataset
+        The ledger's name for the data; the network's name by default. It is in the statement.
+    ledger
+        A ledger or its file; the user's own by default.
+    seed
+        For studies on public data only: seeded noise, no ledger, no guarantee.
+    progress
+        Called with a few words as each step begins.
+
+    Raises
+    ------
+    InputError, LedgerRefused
+        Before anything is charged.
+    ReleaseAborted
+        Where a computation on the private values failed; the charge stays.
+    """
+    say = progress or (lambda words: None)
+    if not isinstance(network, Network):
+        raise InputError(
+            f"An object of type {type(network).__name__} is no network.",
+            remedy="Read one with read_case.",
+        )
+    parameters = check_parameters(parameter)
+    settings = check_settings(
+        parameters,
+        method,
+        margin=margin,
+        total_share=total_share,
+        published_total=published_total,
+        catalogue=catalogue,
+        rounds=rounds,
+        price=price,
+        penalty=penalty,
+        restoration=restoration,
+        time_limit=time_limit,
+    )
+    total = Budget(epsilon).total
+    network = with_linear_costs(network, parameters)
+    sealed, public = split_parts(network, parameters, ranges_of(parameters, limits))
+    adjacency = neighbours(public, alpha, published=settings.published_total is not None)
+    say("checking the models")
+    models = check_models(public, population)
+    private = Private(public, models, price_of(public, models, price))
+    settings = with_penalty(settings, private)
+    alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}
+    check_together(private, settings)
+    prepared = prepare(private, alphas, total, settings)
+    account = _account(public, total, adjacency, settings, dataset, ledger, seed)
+    task = Task(account, sealed, private, settings, say)
+    outcome = run(task, prepared)
+    return GridRelease(task, outcome, _facts(task, outcome))
+
+
+def _account(
+    public: PublicNetwork,
+    epsilon: Fraction,
+    adjacency: Sequence[Adjacency],
+    settings: Settings,
+    dataset: str | None,
+    ledger: Ledger | Path | str | None,
+    seed: int | None,
+) -> Account:
+    if seed is not None:
+        return study_account(epsilon, adjacency=adjacency, seed=seed)
+    clear = [name for name in PARAMETERS if name not in public.parameters]
+    private = list(public.parameters)
+    if "load" in public.parameters:
+        (clear if settings.published_total is not None else private).append("total load")
+    return open_account(
+        ledger if isinstance(ledger, Ledger) else Ledger(ledger),
+        dataset=dataset or public.name,
+        epsilon=epsilon,
+        adjacency=adjacency,
+        clear=clear,
+        private=private,
+        purpose=f"{', '.join(public.parameters)} of a network, method {settings.method}",
+    )
+
+
+def _facts(task: Task, outcome: Outcome) -> Facts:
+    private, settings = task.private, task.settings
+    public, models = private.public, private.models
+    what = ", ".join(public.parameters)
+    # The owner's name for the data: that of a case may tell about it.
+    name = public.name if task.account.charge is None else task.account.charge.dataset
+    known: dict[str, Any] = {
+        "parameters": list(public.parameters),
+        "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
+        "models": models.size,
+        "decimals of released values": DECIMALS,
+    }
+    if settings.method == "certified":
+        known["margin"] = settings.margin
+        known["share of a load's epsilon for the total"] = show_exact(settings.total_share)
+        known["published total, MW"] = settings.published_total
+        known["catalogue, MW"] = list(settings.catalogue)
+    if settings.method == "paper":
+        known["rounds"] = settings.rounds
+        known["price, $/MWh"] = float(private.price)
+        known["penalty, $/MWh"] = settings.penalty
+        known["restoration"] = settings.restoration
+    if settings.restoration == "exact":
+        known["time limit of a restoration, s"] = settings.time_limit
+    clear = [name for name in PARAMETERS if name not in public.parameters]
+    return Facts(
+        kind=KIND,
+        method=settings.method,
+        summary=f"{what} of network {name}: {public.entries:,} entries, with "
+        f"{models.size:,} models",
+        settings={**known, **outcome.facts},
+        public_inputs=[
+            "topology, reactances and everything else of the network but what is private",
+            f"which entries of {what} are there (not 0, or limited), and their signs",
+            f"the population: {models.size:,} models",
+        ],
+        published_in_clear=[*clear, "topology and impedances", "the population"],
+        restoration=None
+        if outcome.solver is None
+        else Restoration(solver=outcome.solver, gap=outcome.gap),
+        limitations=_LIMITATIONS,
+    )
+
+
+def _suffix(network: Network) -> str:
+    kind = network.source.kind if isinstance(network.source, Source) else "matpower"
+    return next(suffix for suffix, name in SUFFIXES.items() if name == kind)

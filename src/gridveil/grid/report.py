@@ -1,0 +1,187 @@
+"""The grid half of the report: the released network, and what the models do on it.
+
+Everything is computed from released and public data. Elements are not named: names may tell about
+their ratings, and the files have them where they are public.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.network import Network
+from gridveil.grid.opf import Solutions
+from gridveil.grid.picture import paint_network
+from gridveil.grid.population import Population
+from gridveil.grid.public import PARAMETERS, PublicNetwork
+from gridveil.report.charts import Chart
+from gridveil.report.parts import Picture, Section, Snippet
+from gridveil.report.pictures import themed
+
+Floats = NDArray[np.float64]
+
+_BINS = 25
+_WORDS = {
+    "capacity": "line capacity",
+    "load": "load",
+    "generator_limit": "generator limit",
+    "cost": "cost",
+}
+_SNIPPETS = {
+    ".m": (
+        Snippet("MATPOWER", "mpc = loadcase('{name}');\nresults = rundcopf(mpc);"),
+        Snippet(
+            "pandapower",
+            "from pandapower.converter import from_mpc\n\nnet = from_mpc({name!r})",
+        ),
+    ),
+    ".json": (Snippet("pandapower", "import pandapower\n\nnet = pandapower.from_json({name!r})"),),
+    ".nc": (Snippet("PyPSA", "import pypsa\n\nnetwork = pypsa.Network({name!r})"),),
+}
+_OWN = Snippet(
+    "GridVeil",
+    "import gridveil as gv\n\nnetwork = gv.grid.read_case({name!r})\n"
+    'population = gv.grid.Population.read("population.parquet", network)\n'
+    "costs = gv.grid.solve_population(network, population).cost",
+)
+
+
+def grid_sections(
+    network: Network,
+    public: PublicNetwork,
+    values: Floats,
+    population: Population,
+    solutions: Solutions,
+) -> tuple[Section, ...]:
+    """A map of the released network, its released values, and the models' costs on it."""
+    served = np.isfinite(solutions.cost)
+    return (
+        Section(
+            "The released network",
+            f"{len(network.buses):,} buses, {len(network.branches):,} branches and "
+            f"{len(network.generators):,} generators. "
+            f"{public.entries:,} values were released with noise: "
+            + ", ".join(
+                f"{part.stop - part.start:,} of {_WORDS[name]}"
+                for name, part in public.parts.items()
+            )
+            + ". All else is as its owner published it.",
+            (
+                _map(network, population, solutions, served),
+                *(_distribution(public, values, name) for name in public.parameters),
+            ),
+        ),
+        _models(network, solutions, served),
+    )
+
+
+def loading_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:
+    """Lines of code that load the released network."""
+    return tuple(
+        Snippet(one.tool, one.code.replace("{name!r}", repr(file)).replace("{name}", file))
+        for one in (*_SNIPPETS[suffix], _OWN)
+    )
+
+
+def _loading(
+    network: Network, population: Population, solutions: Solutions, served: NDArray[np.bool_]
+) -> Floats:
+    """Mean loading of every branch over the models that are served, 0 without a limit."""
+    assert solutions.flow is not None
+    if not served.any():
+        return np.zeros(len(network.branches))
+    flow = np.abs(np.nan_to_num(solutions.flow[served]))
+    limited = np.isfinite(network.branches.capacity)
+    limit = np.where(limited, network.branches.capacity, 1.0)
+    if population.capacity is not None:
+        limit = limit * population.capacity[served]
+    found: Floats = np.where(limited, flow / np.maximum(limit, 1e-9), 0.0).mean(0)
+    return found
+
+
+def _map(
+    network: Network, population: Population, solutions: Solutions, served: NDArray[np.bool_]
+) -> Picture:
+    loading = _loading(network, population, solutions, served)
+    limit = network.branches.capacity
+    limited = np.isfinite(limit)
+    most = float(limit[limited].max(initial=1.0))
+    width = np.where(limited, np.where(limited, limit, 0.0) / most, 0.1)
+    full = int((loading > 0.9).sum())
+    return themed(
+        partial(_paint, network=network, loading=loading, width=width),
+        alt=f"Map of {len(network.buses):,} buses and {len(network.branches):,} branches. "
+        f"{full:,} branches are loaded to more than 90% on average over the models.",
+        caption="The released network. Thick lines have much capacity; colour is their mean "
+        "loading over the models. Places are drawn from the topology, not from a map.",
+        width=7.6,
+        height=5.4,
+    )
+
+
+def _paint(
+    figure: object, axes: object, theme: object, *, network: Network, loading: Floats, width: Floats
+) -> None:
+    paint_network(figure, axes, theme, network, loading, width=width)  # type: ignore[arg-type]
+
+
+def _distribution(public: PublicNetwork, values: Floats, name: str) -> Picture:
+    some = values[public.parts[name]]
+    unit, word = PARAMETERS[name][2], _WORDS[name]
+    picture = _histogram(some, f"{word} ({unit})", "entries", "c1")
+    return Picture(
+        picture,
+        f"Histogram of {len(some):,} released values of {word}, from {some.min():,.4g} to "
+        f"{some.max():,.4g} {unit}, half of them below {np.median(some):,.4g}.",
+        f"Released values of {word}.",
+    )
+
+
+def _models(network: Network, solutions: Solutions, served: NDArray[np.bool_]) -> Section:
+    count, cost = len(served), solutions.cost[served]
+    assert solutions.line_price is not None
+    congested = (np.nan_to_num(solutions.line_price[served]) > 1e-4).sum(1)
+    figures = [
+        ("models of the population", f"{count:,}"),
+        ("served by the released network", f"{int(served.sum()):,}"),
+    ]
+    pictures: tuple[Picture, ...] = ()
+    if served.any():
+        figures += [
+            ("mean cost ($/h)", f"{cost.mean():,.0f}"),
+            ("congested lines a model, mean", f"{congested.mean():.1f}"),
+        ]
+        pictures = (
+            Picture(
+                _histogram(cost / 1000, "cost of a model (thousand $/h)", "models", "c2"),
+                f"Histogram of the costs of {len(cost):,} models, from {cost.min():,.0f} to "
+                f"{cost.max():,.0f} dollars an hour.",
+                "Costs of the models on the released network.",
+            ),
+        )
+    text = "Each model is an optimal power flow with its own loads, limits and costs."
+    if served.all():
+        text += " The released network serves all of them."
+    else:
+        text += (
+            f" {count - int(served.sum()):,} of them have no solution on the released network: "
+            "its limits can't carry their load."
+        )
+    return Section("What the models do on it", text, pictures, figures)
+
+
+def _histogram(values: Floats, x_label: str, y_label: str, colour: str) -> str:
+    low, high = float(values.min()), float(values.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
+    heights = np.histogram(values, edges)[0]
+    chart = Chart(
+        x_label,
+        y_label,
+        x_range=(float(edges[0]), float(edges[-1])),
+        y_range=(0.0, 1.05 * float(heights.max())),
+        height=260.0,
+    )
+    chart.steps(edges, heights, colour)
+    return chart.svg()

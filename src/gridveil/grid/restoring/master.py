@@ -1,0 +1,237 @@
+"""The small problems in the released values alone, which cuts are added to.
+
+`nearest` is a quadratic programme: the values nearest to an aim, by weighted least squares,
+within a box and behind cuts. `least` is a linear one: the least of a distance and of the misses
+of costs. Both are solved anew every time: with some hundred rows that takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import clarabel  # type: ignore[import-untyped]
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gridveil.errors import GridveilError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TIGHT = 1e-9
+_NEARLY = {"Solved", "AlmostSolved"}
+# A cut is kept where it is missed by less than this.
+_MISS = 1e-6
+
+
+class Unsolved(GridveilError):
+    """A public problem that its solver gave up on."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """A number that the values should add up to: ``row @ values = goal``.
+
+    `weight` is what a squared miss costs; None where the total must be met.
+    """
+
+    row: Floats
+    goal: float
+    weight: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """What the released values should be near, and how much each counts.
+
+    Parameters
+    ----------
+    centre
+        One number an entry.
+    weight
+        What a squared miss of each costs.
+    low, high
+        The public box.
+    totals
+        Sums of entries that are known besides.
+    """
+
+    centre: Floats
+    weight: Floats
+    low: Floats
+    high: Floats
+    totals: tuple[Total, ...] = ()
+
+
+@dataclass
+class Cuts:
+    """Rows ``slope @ values <= bound``, and the model that each belongs to."""
+
+    width: int
+    slope: list[Floats] = field(default_factory=list)
+    bound: list[float] = field(default_factory=list)
+    model: list[int] = field(default_factory=list)
+
+    def add(self, slope: Floats, bound: float, model: int) -> None:
+        """One more row."""
+        self.slope.append(slope)
+        self.bound.append(bound)
+        self.model.append(model)
+
+    def of(self, models: Iterable[int]) -> Cuts:
+        """The rows of these models."""
+        some = set(models)
+        kept = [place for place, model in enumerate(self.model) if model in some]
+        return Cuts(
+            self.width,
+            [self.slope[place] for place in kept],
+            [self.bound[place] for place in kept],
+            [self.model[place] for place in kept],
+        )
+
+    def matrix(self) -> sparse.csr_array:
+        """All rows."""
+        rows = np.array(self.slope).reshape(-1, self.width)
+        return sparse.csr_array(rows)
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+
+def nearest(aim: Aim, cuts: Cuts) -> Floats | None:
+    """The values nearest to the aim behind the cuts, or None where there are none."""
+    n, totals = len(aim.centre), aim.totals
+    unit = 1.0 / float(np.median(aim.weight))
+    weight = np.concatenate(
+        [aim.weight * unit, [0.0 if t.weight is None else t.weight * unit for t in totals]]
+    )
+    centre = np.concatenate([aim.centre, [total.goal for total in totals]])
+    # One more variable a total, equal to it, keeps the quadratic part diagonal.
+    sums = sparse.hstack(
+        [
+            sparse.csr_array(np.array([total.row for total in totals]).reshape(-1, n)),
+            -sparse.eye_array(len(totals)),
+        ]
+    )
+    fixed = [place for place, total in enumerate(totals) if total.weight is None]
+    held = sparse.eye_array(n + len(totals), format="csr")[[n + place for place in fixed]]
+    wide = sparse.eye_array(n, n + len(totals))
+    rows = sparse.hstack([cuts.matrix(), sparse.csr_array((len(cuts), len(totals)))])
+    matrix = sparse.csc_array(sparse.vstack([sums, held, rows, wide, -wide]))
+    right = np.concatenate(
+        [
+            np.zeros(len(totals)),
+            [totals[place].goal for place in fixed],
+            cuts.bound,
+            aim.high,
+            -aim.low,
+        ]
+    )
+    equal = len(totals) + len(fixed)
+    cones = [clarabel.NonnegativeConeT(len(right) - equal)]
+    if equal:
+        cones.insert(0, clarabel.ZeroConeT(equal))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TIGHT
+    quadratic = sparse.diags_array(2 * weight).tocsc()
+    solver = clarabel.DefaultSolver(quadratic, -2 * weight * centre, matrix, right, cones, settings)
+    found = solver.solve()
+    status = str(found.status)
+    if status in _NEARLY:
+        return np.asarray(np.clip(np.array(found.x)[:n], aim.low, aim.high))
+    if "Infeasible" in status:
+        return None
+    raise Unsolved(f"Clarabel ended with {status} on a public problem.")
+
+
+def unreachable(aim: Aim, cuts: Cuts) -> list[int]:
+    """Models to give up, where no values in the box keep all cuts; none where some do.
+
+    They are all whose own cuts can't be kept; where there is none of these, the one without which
+    the others are missed least.
+    """
+    missed, blamed = _misses(aim, cuts)
+    alone = [model for model in missed if _misses(aim, cuts.of([model]))[0]]
+    if alone or not missed:
+        return alone
+    everyone = set(cuts.model)
+
+    def left(model: int) -> float:
+        return sum(_misses(aim, cuts.of(everyone - {model}))[0].values())
+
+    return [min(blamed, key=left)]
+
+
+def _misses(aim: Aim, cuts: Cuts) -> tuple[dict[int, float], list[int]]:
+    """The least by which cuts are missed in all, by model; and the models that have a part in it.
+
+    Misses are distances of the values from the cuts.
+    """
+    models, place = np.unique(cuts.model, return_inverse=True)
+    n, size = len(aim.centre), np.maximum(np.linalg.norm(cuts.slope, axis=1), 1e-12)
+    rows = sparse.diags_array(1 / size) @ cuts.matrix()
+    miss = sparse.csr_array(
+        (-np.ones(len(place)), (np.arange(len(place)), place)), shape=(len(place), len(models))
+    )
+    held = [total for total in aim.totals if total.weight is None]
+    sums = sparse.csr_array(np.array([total.row for total in held]).reshape(-1, n))
+    goals = np.array([total.goal for total in held])
+    matrix = sparse.vstack(
+        [
+            sparse.hstack([rows, miss]),
+            sparse.hstack([sums, sparse.csr_array((len(held), len(models)))]),
+        ]
+    )
+    found = linear(
+        np.concatenate([np.zeros(n), np.ones(len(models))]),
+        matrix,
+        np.concatenate([np.full(len(cuts), -np.inf), goals]),
+        np.concatenate([np.array(cuts.bound) / size, goals]),
+        np.concatenate([aim.low, np.zeros(len(models))]),
+        np.concatenate([aim.high, np.full(len(models), np.inf)]),
+    )
+    if found is None:
+        raise Unsolved("No values in the public range add up to the published total.")
+    values, prices = found
+    missed = {int(m): float(x) for m, x in zip(models, values[n:], strict=True) if x > _MISS}
+    return missed, np.unique(models[place[np.abs(prices[: len(cuts)]) > TIGHT]]).tolist()
+
+
+def linear(
+    cost: Floats, matrix: Any, left: Floats, right: Floats, low: Floats, high: Floats
+) -> tuple[Floats, Floats] | None:
+    """The least of ``cost @ x`` with ``left <= matrix @ x <= right``: ``x`` and the rows' prices.
+
+    By HiGHS, from scratch; None where there is no solution.
+    """
+    rows = sparse.csr_array(matrix)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(cost), rows.shape[0]
+    model.col_cost_, model.col_lower_, model.col_upper_ = cost, low, high
+    model.row_lower_, model.row_upper_ = left, right
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = rows.indptr
+    model.a_matrix_.index_ = rows.indices
+    model.a_matrix_.value_ = rows.data
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+        solver.setOptionValue(tolerance, TIGHT)
+    solver.passModel(model)
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kOptimal:
+        solution = solver.getSolution()
+        return np.array(solution.col_value), np.array(solution.row_dual)
+    if status in (
+        highspy.HighsModelStatus.kInfeasible,
+        highspy.HighsModelStatus.kUnboundedOrInfeasible,
+    ):
+        return None
+    raise Unsolved(f"HiGHS ended with {solver.modelStatusToString(status)} on a public problem.")

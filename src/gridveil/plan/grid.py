@@ -1,0 +1,221 @@
+"""Networks on the page. The stand-in: RTS-96 as in the paper, or a network that is public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+from gridveil.errors import show_exact
+from gridveil.grid import cases, release
+from gridveil.grid.evaluation import Reference, parameter_errors
+from gridveil.grid.network import Network
+from gridveil.grid.population import Population, sample_like, sample_population
+from gridveil.grid.public import PARAMETERS, PublicNetwork, split_parts
+from gridveil.grid.requests import PENALTY, default_models, neighbours, ranges_of
+from gridveil.plan.kind import (
+    Choice,
+    Field,
+    Kind,
+    Metric,
+    Option,
+    Parameter,
+    Run,
+    Session,
+    Share,
+    file_word,
+)
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.report.charts import Chart
+from gridveil.report.parts import Picture
+
+_UNSEEN = 200  # models that accuracy is measured on
+_MEGAWATTS = ("1", "2", "5", "10", "15", "20", "30", "40", "50", "75", "100")
+_WORDS = {
+    "capacity": "line capacities",
+    "load": "loads",
+    "generator_limit": "generator limits",
+    "cost": "costs",
+}
+_ENTRIES = {
+    "capacity": "a line's capacity",
+    "load": "a bus's load",
+    "generator_limit": "a generator's limit",
+    "cost": "a generator's cost",
+}
+
+
+def _parameter(name: str, alphas: tuple[str, ...], alpha: str) -> Parameter:
+    unit = PARAMETERS[name][2]
+    return Parameter(
+        name,
+        _WORDS[name],
+        unit,
+        alphas,
+        alpha,
+        f"How far {_ENTRIES[name]} may move, in {unit}, and still be hidden among the "
+        "possibilities. Below the spacing of values that are plausible it protects little.",
+        (
+            Metric("cost", "Cost", "%", "error of what an optimal power flow costs"),
+            Metric("infeasible", "Infeasible", "%", "models that the released network can't serve"),
+            Metric("price", "Nodal prices", "$/MWh", "typical error of a price"),
+            Metric("value", "One value", unit, "typical error of a released value"),
+        ),
+    )
+
+
+class Grid(Kind):
+    """Release parameters of a network.
+
+    Parameters
+    ----------
+    public
+        A network that its owner declared public, in place of the built-in one.
+    """
+
+    name = "grid"
+    title = "Parameters of a network"
+    parameters = (
+        _parameter("capacity", _MEGAWATTS, "30"),
+        _parameter("load", _MEGAWATTS, "15"),
+        _parameter("generator_limit", _MEGAWATTS, "15"),
+        _parameter("cost", ("0.1", "0.2", "0.5", "1", "2", "5", "10"), "1"),
+    )
+    methods = (
+        Option("certified", "certified", "All epsilon on the data, every model served: default."),
+        Option("paper", "paper", "The paper's algorithm with correct noise. Slow to try."),
+        Option("laplace", "laplace", "Noise on every value, and nothing else."),
+    )
+    fields = (
+        Field("file", "Your case", "case.m", "MATPOWER, pandapower, PyPSA. It is not opened here."),
+        Field(
+            "population",
+            "Models to serve",
+            "",
+            "From gridveil grid population; sampled if left out.",
+            optional=True,
+        ),
+        Field("output", "Folder for the release", "release", "Made by the command."),
+    )
+    size = ("models", 20, 300, 1000)
+
+    def __init__(self, public: Network | None = None) -> None:
+        self._public = public
+        self._parts = lru_cache(self._split)
+        self._references = lru_cache(maxsize=8)(self._reference)
+
+    @property
+    def stand_in(self) -> str:
+        """The public data that accuracy is measured on, in a sentence."""
+        if self._public is not None:
+            where = f"{self._public.name}, which you named public"
+        else:
+            where = "The 73-bus RTS-96 with 108 lines at 60% of their capacity"
+        return (
+            f"{where}. Each run serves so many models (a release: 1,000 by default), and is "
+            "measured on others that it never saw."
+        )
+
+    def effort(self, choice: Choice) -> tuple[int, int]:
+        """The paper's method takes seconds a run, the others tenths."""
+        return (4, 0) if choice.method == "paper" else (10, 2)
+
+    def adjacency(self, choice: Choice) -> Adjacency:
+        """One value moves by alpha."""
+        _, public = self._parts(choice.parameter)
+        (near,) = neighbours(public, choice.alpha, published=False)
+        return near
+
+    def session(self, choice: Choice) -> Session:
+        """Sample the models, and solve others on the stand-in, which all runs share."""
+        network, _ = self._parts(choice.parameter)
+        return GridSession(network, choice, *self._references(choice.parameter, choice.size))
+
+    def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
+        """``gridveil grid release`` with everything that was chosen."""
+        words = ["gridveil", "grid", "release", file_word(fields["file"])]
+        words += ["--parameter", choice.parameter]
+        words += ["--alpha", show_exact(choice.alpha), "--epsilon", show_exact(choice.epsilon)]
+        if choice.method != self.methods[0].name:
+            words += ["--method", choice.method]
+        if fields["population"]:
+            words += ["--population", file_word(fields["population"])]
+        return [*words, "-o", file_word(fields["output"])]
+
+    def exposure(self, choice: Choice, fields: Mapping[str, str]) -> tuple[list[str], list[str]]:
+        """A release publishes every parameter in clear but the one that is private."""
+        hidden = [choice.parameter] + ["total load"] * (choice.parameter == "load")
+        return hidden, [name for name in PARAMETERS if name != choice.parameter]
+
+    def _split(self, parameter: str) -> tuple[Network, PublicNetwork]:
+        network = cases.rts96(variant="paper") if self._public is None else self._public
+        if parameter == "cost":
+            network = network.linearised()
+        return network, split_parts(network, (parameter,), ranges_of((parameter,), None))[1]
+
+    def _reference(self, parameter: str, size: int) -> tuple[Population, Reference]:
+        network, public = self._parts(parameter)
+        if self._public is None and parameter != "cost":
+            models = sample_population(public, size, private=parameter)  # the paper's costs
+        else:
+            models = default_models(public, size)
+        return models, Reference(network, sample_like(models, public, min(size, _UNSEEN), seed=1))
+
+
+class GridSession(Session):
+    """Seeded releases of the stand-in."""
+
+    def __init__(
+        self, network: Network, choice: Choice, models: Population, reference: Reference
+    ) -> None:
+        self._network, self._choice = network, choice
+        self._models, self._reference = models, reference
+
+    def run(self, seed: int) -> Run:
+        """Make a seeded release of the stand-in, and measure it on models that it never saw."""
+        choice = self._choice
+        made = release(
+            self._network,
+            self._models,
+            parameter=choice.parameter,
+            epsilon=choice.epsilon,
+            alpha=choice.alpha,
+            method=choice.method,  # type: ignore[arg-type]
+            seed=seed,
+        )
+        adequate = choice.parameter not in ("load", "generator_limit")
+        errors = self._reference.errors(made.data, penalty=PENALTY, adequate=adequate)
+        (one,) = parameter_errors(self._network, made.data, [choice.parameter])
+        values = {
+            "cost": errors.cost_error,
+            "infeasible": errors.infeasible,
+            "price": errors.price_error,
+            "value": one.mean,
+        }
+        shares = [
+            Share(record.query, float(100 * record.epsilon / choice.epsilon))
+            for record in made.account.records
+        ]
+        found = {name: value for name, value in values.items() if math.isfinite(value)}
+        return Run(found, shares, self._picture(made.data))
+
+    def _picture(self, released: Network) -> Picture:
+        name = self._choice.parameter
+        table, columns, unit = PARAMETERS[name]
+        real, noisy = (
+            [float(v) for c in columns for v in getattr(getattr(network, table), c)]
+            for network in (self._network, released)
+        )
+        pairs = [(x, y) for x, y in zip(real, noisy, strict=True) if math.isfinite(x) and x != 0]
+        x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        ends = min(*x, *y), max(*x, *y)
+        chart = Chart(
+            f"stand-in: {_WORDS[name]} ({unit})", f"released ({unit})", x_range=ends, y_range=ends
+        )
+        chart.line(ends, ends, "c0", dashed=True)
+        chart.dots(x, y, "c1", size=5.0)
+        return Picture(
+            chart.svg(),
+            f"Released {_WORDS[name]} over those of the stand-in; on the dashed line they agree.",
+            legend=(("c1", _WORDS[name]), ("c0", "no error")),
+        )

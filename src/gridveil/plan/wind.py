@@ -1,0 +1,190 @@
+"""Wind power records on the page. The stand-in: made-up records about a real turbine's curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from gridveil.errors import InputError, show_exact
+from gridveil.plan.kind import (
+    Choice,
+    Field,
+    Kind,
+    Metric,
+    Option,
+    Parameter,
+    Run,
+    Session,
+    Share,
+    file_word,
+    percent,
+)
+from gridveil.privacy.account import study_account
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.sealed import Limits
+from gridveil.wind.demo import CAPACITY, demo_records
+from gridveil.wind.evaluation import TurbineEvaluation, compare
+from gridveil.wind.fit import default_features, fit_records
+from gridveil.wind.methods import Settings, Task, prepare, run
+from gridveil.wind.records import Records, read_records
+
+
+class Wind(Kind):
+    """Release wind power records.
+
+    Parameters
+    ----------
+    public
+        Records that their owner declared public, in place of the built-in ones.
+    """
+
+    name = "wind"
+    title = "Wind power records"
+    parameters = (
+        Parameter(
+            "power",
+            "power",
+            "%",
+            ("1", "2", "5", "10", "15", "20", "25", "30", "40", "50", "75", "100"),
+            "15",
+            "How far one record may move, in percent of the nameplate capacity, and still be "
+            "hidden among the possibilities.",
+            (
+                Metric(
+                    "curve",
+                    "Power curve",
+                    "% of capacity",
+                    "typical error of the fitted power curve",
+                ),
+                Metric("spread", "Scatter", "%", "error of the records' scatter about their curve"),
+                Metric("energy", "Energy", "%", "error of the sum of all records"),
+                Metric("record", "One record", "% of capacity", "typical error of a single record"),
+            ),
+        ),
+    )
+    methods = (
+        Option("tuned", "tuned", "The best use of epsilon: the default."),
+        Option("wpo", "wpo", "The paper's algorithm, with its privacy errors corrected."),
+        Option("laplace", "laplace", "Noise on every record, and nothing else."),
+    )
+    fields = (
+        Field("file", "Your file", "scada.csv", "CSV or Parquet. It is not opened here."),
+        Field("speed", "Column of wind speed", "wind_speed", "Public."),
+        Field("power", "Column of power", "power_kw", "Private."),
+        Field("capacity", "Nameplate capacity", "2750", "Public, in the unit of the power column."),
+        Field("output", "Folder for the release", "release", "Made by the command."),
+    )
+
+    def __init__(self, public: Records | None = None) -> None:
+        self._public = public
+        rows = None if public is None else public.rows
+        self.size = ("records", rows or 100, rows or 1000, rows or 20_000)
+
+    @property
+    def stand_in(self) -> str:
+        """The public data that accuracy is measured on, in a sentence."""
+        if self._public is not None:
+            return f"{self._public.rows:,} records of {self._public.name}, which you named public."
+        return (
+            "Made-up records about the curve of a GE 2.75-103 turbine. Choose as many as you have: "
+            "accuracy grows with their number."
+        )
+
+    def adjacency(self, choice: Choice) -> Adjacency:
+        """One record moves by alpha, a share of capacity."""
+        return Adjacency.of(
+            "power",
+            alpha=choice.alpha,
+            unit="of capacity",
+            limits=Limits(0.0, 1.0),
+            entries=choice.size,
+        )
+
+    def session(self, choice: Choice) -> Session:
+        """Work out the split of epsilon, which all runs share."""
+        records = _built_in(choice.size) if self._public is None else self._public
+        return WindSession(records, choice, self.adjacency(choice))
+
+    def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
+        """``gridveil wind release`` with everything that was chosen."""
+        words = ["gridveil", "wind", "release", file_word(fields["file"])]
+        words += ["--speed", fields["speed"], "--power", fields["power"]]
+        words += ["--capacity", _capacity(fields["capacity"])]
+        words += ["--alpha", percent(choice.alpha), "--epsilon", show_exact(choice.epsilon)]
+        if choice.method != self.methods[0].name:
+            words += ["--method", choice.method]
+        return [*words, "-o", file_word(fields["output"])]
+
+    def effort(self, choice: Choice) -> tuple[int, int]:
+        """Runs take some hundredths of a second."""
+        return 20, 4
+
+    def exposure(self, choice: Choice, fields: Mapping[str, str]) -> tuple[list[str], list[str]]:
+        """The ledger knows columns by their names."""
+        return [fields["power"]], [fields["speed"]]
+
+
+class WindSession(Session):
+    """Seeded releases of the stand-in, as `gridveil.wind.release` makes them."""
+
+    def __init__(self, records: Records, choice: Choice, adjacency: Adjacency) -> None:
+        self._records, self._choice, self._adjacency = records, choice, adjacency
+        self._settings = Settings(choice.method, 1e-3, None, None, 1e-5, 0.1)
+        self._fits = fit_records(records, default_features(records), self._settings.ridge)
+        self._prepared = prepare(self._fits, choice.alpha, choice.epsilon, self._settings)
+
+    def run(self, seed: int) -> Run:
+        """Make a seeded release of the stand-in, and measure it."""
+        choice = self._choice
+        account = study_account(choice.epsilon, adjacency=[self._adjacency], seed=seed)
+        noisy = np.empty(self._records.rows)
+        task = Task(
+            account, self._records, self._fits, choice.alpha, self._settings, noisy, lambda _: None
+        )
+        outcome = run(task, self._prepared)
+        released = [turbine.blocks for turbine in outcome.turbines]
+        found, picture = compare(self._records, self._fits, released, called="stand-in")
+        shares = [
+            Share(record.query, float(100 * record.epsilon / choice.epsilon))
+            for record in account.records
+        ]
+        return Run(_values(found), shares, picture.pictures[0])
+
+
+def _values(found: tuple[TurbineEvaluation, ...]) -> dict[str, float]:
+    """The metrics in percent, over all turbines by their numbers of records."""
+    rows = np.array([one.rows for one in found], dtype=float)
+    real_loss = math.hypot(*(one.real_loss for one in found))
+    loss = math.hypot(*(one.released_loss for one in found))
+    real_energy = sum(one.real_energy for one in found)
+    energy = sum(one.released_energy for one in found)
+    curve = np.average([one.curve_error**2 for one in found], weights=rows)
+    record = np.average([one.rmse**2 for one in found], weights=rows)
+    return {
+        "curve": 100 * float(np.sqrt(curve)),
+        "spread": 100 * abs(loss - real_loss) / max(real_loss, 1e-12),
+        "energy": 100 * abs(energy - real_energy) / max(real_energy, 1e-12),
+        "record": 100 * float(np.sqrt(record)),
+    }
+
+
+@lru_cache(maxsize=4)
+def _built_in(rows: int) -> Records:
+    return read_records(
+        demo_records(rows), speed="wind_speed", power="power", capacity=CAPACITY, name="stand-in"
+    )
+
+
+def _capacity(text: str) -> str:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(
+            "The nameplate capacity is no positive number.", remedy="Write 2750, for example."
+        )
+    return text

@@ -1,0 +1,134 @@
+"""How well released values give real ones away, for the owner's report: attack and bound.
+
+The attack is the best that is known and simple: guess the plausible value that is nearest to the
+released one. Plausible are the values that the real data has, which is the most that an attacker
+could know of them beforehand (a catalogue of standard ratings, say); so what it recovers is an
+upper end of what such an attacker could. Beside it stands the bound that epsilon gives: how sure
+an attacker can become, at most, who knows everything else and finds two values equally likely.
+
+Everything here is computed from real values. It is the owner's alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_ENTRIES = (1, 2, 5, 10)
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What released values of one parameter tell about real ones.
+
+    Parameters
+    ----------
+    parameter, unit
+        What they are.
+    entries, distinct
+        How many there are, and how many different real values.
+    recovered
+        Share of entries that the nearest plausible value gives exactly.
+    common
+        Share that guessing the most common value gives: what is known without a release.
+    within
+        Share of entries whose released value is within alpha of the real one.
+    alpha, spacing
+        How far neighbours may be apart; the typical gap between plausible values (median).
+    sure_of_alpha, sure_of_spacing
+        Epsilon's bound: how sure of one of two equally likely values that are alpha, or one
+        spacing, apart. None where there is one value only.
+    guessed_within
+        Share of entries that a guess from other released data (a regression) has within alpha.
+    """
+
+    parameter: str
+    unit: str
+    entries: int
+    distinct: int
+    recovered: float
+    common: float
+    within: float
+    alpha: float
+    spacing: float | None
+    sure_of_alpha: float
+    sure_of_spacing: float | None
+    guessed_within: float | None = None
+
+    @property
+    def listed(self) -> bool:
+        """Whether values come from a short list, so that a list can be guessed from."""
+        return self.distinct <= max(1, self.entries // 3)
+
+    @property
+    def warning(self) -> str | None:
+        """What the owner should know, where alpha protects little."""
+        if not self.listed or self.spacing is None or self.alpha >= self.spacing:
+            return None
+        return (
+            f"{self.parameter} has {self.distinct:,} different values, typically "
+            f"{self.spacing:g} {self.unit} apart, which is more than alpha ({self.alpha:g}): who "
+            f"knows that list recovers {self.recovered:.0%} of the entries. Choose alpha at or "
+            "above the spacing to hide which value an entry has."
+        )
+
+
+def infer(
+    parameter: str,
+    unit: str,
+    real: ArrayLike,
+    released: ArrayLike,
+    *,
+    alpha: Fraction,
+    epsilon: Fraction,
+    guess: ArrayLike | None = None,
+) -> Inference:
+    """Attack released values with the list of real ones, and compute epsilon's bounds.
+
+    >>> found = infer("capacity", "MW", [100, 100, 200], [97, 105, 180], alpha=30, epsilon=1)
+    >>> found.recovered, found.spacing, round(found.sure_of_spacing, 3)
+    (1.0, 100.0, 0.982)
+    """
+    truth, shown = np.asarray(real, dtype=float), np.asarray(released, dtype=float)
+    values, place, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    middles = (values[1:] + values[:-1]) / 2
+    guessed = np.searchsorted(middles, shown)
+    spacing = float(np.median(np.diff(values))) if len(values) > 1 else None
+    return Inference(
+        parameter=parameter,
+        unit=unit,
+        entries=len(truth),
+        distinct=len(values),
+        recovered=float((guessed == place).mean()),
+        common=float(counts.max() / len(truth)),
+        within=float((np.abs(shown - truth) <= float(alpha)).mean()),
+        alpha=float(alpha),
+        spacing=spacing,
+        sure_of_alpha=certainty(epsilon),
+        sure_of_spacing=None
+        if spacing is None
+        else certainty(epsilon * math.ceil(Fraction(spacing) / alpha)),
+        guessed_within=None
+        if guess is None
+        else float((np.abs(np.asarray(guess) - truth) <= float(alpha)).mean()),
+    )
+
+
+def certainty(epsilon: Fraction) -> float:
+    """How sure of one of two values that were equally likely an observer can become."""
+    return 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
+
+
+def of_groups(epsilon: Fraction, spent: Fraction | None) -> list[tuple[str, Fraction, float]]:
+    """Epsilon for several entries and for all releases so far: words, the sum, certainty."""
+    rows = [
+        (f"{count} entries at once" if count > 1 else "one entry", count * epsilon)
+        for count in _ENTRIES
+    ]
+    if spent is not None:
+        rows.append(("one entry, all releases of this data so far", spent))
+    return [(words, total, certainty(total)) for words, total in rows]

@@ -1,0 +1,233 @@
+"""The ledger's file: how entries are stored, read back and checked.
+
+SQLite, written ahead and synchronised, one immediate transaction an entry. Every write first
+checks the whole file and its chain: a flipped bit that lowered what was spent would let a dataset
+overspend, so a damaged ledger is neither added up nor added to.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gridveil.errors import LedgerError, reason
+from gridveil.privacy.chain import (
+    Entry,
+    breaks,
+    canonical,
+    entry_hash,
+    first_link,
+    read_entry,
+)
+from gridveil.privacy.location import refuse_network_file_system
+from gridveil.privacy.names import name_key
+
+_FORMAT = 1
+_PATIENCE = 60.0  # seconds to wait for another process's transaction
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS entries (
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL,
+    key TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS entries_of_dataset ON entries (key);
+CREATE TRIGGER IF NOT EXISTS never_change BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'ledger entries are never changed'); END;
+CREATE TRIGGER IF NOT EXISTS never_delete BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'ledger entries are never deleted'); END;
+"""
+
+Row = Sequence[Any]
+
+
+class LedgerFile:
+    """One file of entries. Opening makes it where it does not exist."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            refuse_network_file_system(path)
+            self._prepare()
+        except (OSError, ValueError) as problem:
+            why = reason(problem) if isinstance(problem, OSError) else "its name can't be used"
+            raise LedgerError(
+                f"The ledger {path} can't be opened: {why}.",
+                remedy="Name a file that you may write: --ledger FILE or GRIDVEIL_LEDGER.",
+            ) from None
+        self._create()
+        with self.connect() as connection:
+            found = connection.execute("SELECT id FROM ledger").fetchone()
+        if found is None or not isinstance(found[0], str):
+            raise self.damaged("its number is gone")
+        self.id: str = found[0]
+
+    @contextmanager
+    def connect(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one operation; a damaged file becomes a `LedgerError`."""
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+            connection.execute("PRAGMA synchronous = FULL")
+            yield connection
+        except (sqlite3.Error, UnicodeDecodeError) as problem:
+            # A damaged schema makes sqlite3 fail to decode its own message.
+            why = problem if isinstance(problem, sqlite3.Error) else "its schema is damaged"
+            raise LedgerError(
+                f"The ledger {self.path} can't be used ({why}).",
+                remedy="Nothing was released. If the file is damaged, put its newest backup in "
+                "its place and check it against your bundles: gridveil ledger verify --bundle.",
+            ) from None
+        finally:
+            if connection is not None:
+                connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[tuple[sqlite3.Connection, list[Entry]]]:
+        """An immediate transaction on a ledger that was found whole, and its entries so far."""
+        with self.connect() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection, self._sound_entries(connection)
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def append(
+        self, connection: sqlite3.Connection, kind: str, dataset: str, body: dict[str, Any]
+    ) -> Entry:
+        """Add an entry within a transaction."""
+        last = connection.execute(
+            "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        number, previous = (last[0] + 1, last[1]) if last else (1, first_link(self.id))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        digest = entry_hash(number, now, kind, dataset, body, previous)
+        connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, now, kind, dataset, name_key(dataset), canonical(body), previous, digest),
+        )
+        return Entry(number, now, kind, dataset, body, previous, digest)
+
+    def entries(self) -> list[Entry]:
+        """All entries, oldest first, or `LedgerError` where the file or its chain is damaged."""
+        with self.connect() as connection:
+            return self._sound_entries(connection)
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with the file and its chain; empty where all is well."""
+        with self.connect() as connection:
+            return self._problems(connection, _rows(connection))
+
+    def hash_of(self, number: object) -> str | None:
+        """The hash of one entry, whether the rest is whole or not; None where it is not there."""
+        with self.connect() as connection:
+            return next((str(row[-1]) for row in _rows(connection) if row[0] == number), None)
+
+    def damaged(self, how: str) -> LedgerError:
+        """The error that says that the file can't be trusted."""
+        return LedgerError(
+            f"The ledger {self.path} is damaged: {how}.",
+            remedy="Nothing was released. Put its newest backup in its place and check it against "
+            "your bundles: gridveil ledger verify --bundle.",
+        )
+
+    def _prepare(self) -> None:
+        """Make the file, for its owner alone."""
+        if self.path.is_dir():
+            raise LedgerError(f"The ledger {self.path} is a folder.", remedy="Name a file in it.")
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        status = self.path.stat()
+        if os.name == "posix" and status.st_mode & 0o077:
+            self.path.chmod(0o600)
+        if status.st_size == 1:  # SQLite would take it for an empty file, and so for a new ledger
+            raise self.damaged("only one byte is left of it")
+
+    def _create(self) -> None:
+        with self.connect() as connection:
+            if self._format(connection) == _FORMAT:
+                return
+            _switch_to_wal(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _split(_SCHEMA):
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO ledger SELECT ? WHERE NOT EXISTS (SELECT * FROM ledger)",
+                (str(uuid.uuid4()),),
+            )
+            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            connection.execute("COMMIT")
+
+    def _format(self, connection: sqlite3.Connection) -> int:
+        found = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if found > _FORMAT:
+            raise LedgerError(
+                f"The ledger {self.path} was written by a newer GridVeil (format {found}; this "
+                f"one knows {_FORMAT}).",
+                remedy="Update GridVeil. The ledger was not changed.",
+            )
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        if found == 0 and {name for (name,) in tables} - {"ledger", "entries"}:
+            raise LedgerError(
+                f"{self.path} is a database, but not a ledger.",
+                remedy="Name another file: --ledger FILE or GRIDVEIL_LEDGER.",
+            )
+        return found
+
+    def _problems(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> list[str]:
+        check = connection.execute("PRAGMA integrity_check").fetchone()[0]
+        if check != "ok":
+            return [f"the file is damaged ({check})"]
+        entries = [read_entry(row) for row in rows]
+        unreadable = [
+            f"entry {row[0]} can't be read"
+            for row, entry in zip(rows, entries, strict=True)
+            if entry is None
+        ]
+        return unreadable or list(breaks(self.id, [e for e in entries if e is not None]))
+
+    def _sound_entries(self, connection: sqlite3.Connection) -> list[Entry]:
+        rows = _rows(connection)
+        if problems := self._problems(connection, rows):
+            raise self.damaged(problems[0])
+        return [entry for entry in map(read_entry, rows) if entry is not None]
+
+
+def _rows(connection: sqlite3.Connection) -> list[Row]:
+    # Never by the index or the key, which the chain does not cover.
+    return connection.execute(
+        "SELECT number, time, kind, dataset, body, previous, hash FROM entries NOT INDEXED "
+        "ORDER BY number"
+    ).fetchall()
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    # SQLite does not wait for this lock by itself.
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as problem:
+            busy = problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _split(script: str) -> list[str]:
+    statements, current = [], ""
+    for line in script.strip().splitlines():
+        current += line + "\n"
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements

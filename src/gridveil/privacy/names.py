@@ -1,0 +1,36 @@
+"""The names of datasets: what one may look like, and which spellings are the same."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from gridveil.errors import InputError
+
+# Letters and marks that show nothing; the others of their kind are not printable anyway.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {
+    chr(code) for code in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+}
+
+
+def checked_name(dataset: str) -> str:
+    """A dataset's name as the ledger writes it, or `InputError`."""
+    name = " ".join(unicodedata.normalize("NFC", dataset).split())
+    if not name or len(name) > 200 or not name.isprintable() or _INVISIBLE & set(name):
+        raise InputError(
+            "A dataset needs a name of 1 to 200 printable characters.",
+            remedy="Name it with --dataset NAME.",
+        )
+    return name
+
+
+def name_key(dataset: str) -> str:
+    """What a name is found by.
+
+    Spellings that differ in case, spaces or the width of letters share one budget: a slip must
+    not double it. Letters of different scripts that look alike are different letters.
+
+    >>> name_key("North  Farm") == name_key("\uff2eorth farm")
+    True
+    """
+    wide = unicodedata.normalize("NFKC", checked_name(dataset)).casefold()
+    return " ".join(unicodedata.normalize("NFKC", wide).split())

@@ -1,0 +1,301 @@
+"""The public stand-in for a network, its population, and what a grid run does with them.
+
+Real costs are worked out once and sent to every worker. A run begins with solvers of its own, so
+that it does not depend on the runs before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid import cases, read_case
+from gridveil.grid.methods import FAILED, Prepared, Settings, Task, prepare, run
+from gridveil.grid.network import Network
+from gridveil.grid.opf import Solutions, solve_population
+from gridveil.grid.parameters import Private
+from gridveil.grid.population import Population, sample_population
+from gridveil.grid.public import split_parts
+from gridveil.grid.queries import CostQuery, Parts
+from gridveil.grid.requests import (
+    PENALTY,
+    check_settings,
+    neighbours,
+    price_of,
+    ranges_of,
+)
+from gridveil.grid.restoring.oracle import take
+from gridveil.privacy.account import study_account
+from gridveil.privacy.budget import exact
+from gridveil.privacy.sealed import Sealed
+from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
+from gridveil.studies.plan import Cell
+
+Floats = NDArray[np.float64]
+
+NAMES = {
+    "published": "published noise",
+    "paper": "paper, correct noise",
+    "certified": "GridVeil, certified",
+    "laplace": "Laplace",
+}
+COLOURS = {"published": PURPLE, "paper": BLUE, "certified": GREEN, "laplace": ORANGE}
+
+PRIVATE = ("capacity",)
+
+BUILT_IN = {"rts96": None, "rts96-paper": "paper"}
+
+# A line counts as congested where its limit has a price, and broken where it is over by so much.
+_PRICED = 1e-4
+_OVER = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A public network with models that it serves, and others like them that no release sees.
+
+    Parameters
+    ----------
+    lipschitz, ends
+        Costs of the models on the network at the price of the cost queries, and their public range.
+    real, unseen_real
+        The models on the network: costs, and prices of buses and lines.
+    """
+
+    network: Network
+    population: Population
+    unseen: Population
+    lipschitz: Floats
+    ends: tuple[float, float]
+    real: Solutions
+    unseen_real: Solutions
+
+
+def make_case(source: str, models: int, seed: int, spread: float = 0.125) -> Case:
+    """Read a network, sample models about it, and solve those that it serves.
+
+    Raises
+    ------
+    InputError
+        Where the network can't be used, or serves too few of the models that are sampled.
+    """
+    network = _network(source)
+    population, real = _served(network, models, seed, spread)
+    unseen, unseen_real = _served(network, models, seed + 1_000_003, spread)
+    _, private = _split(network, population)
+    price = float(private.price)
+    lipschitz = solve_population(network, population, model="relaxed", slack_price=price).cost
+    limits = CostQuery(private, {"capacity": Fraction(1)}).limits
+    ends = limits.low, limits.high
+    return Case(network, population, unseen, lipschitz, ends, real, unseen_real)
+
+
+def _split(network: Network, population: Population) -> tuple[Sealed[Parts], Private]:
+    """Seal the capacities, as a release does."""
+    sealed, public = split_parts(network, PRIVATE, ranges_of(PRIVATE, None))
+    return sealed, Private(public, population, price_of(public, population, None))
+
+
+def _network(source: str) -> Network:
+    network = cases.rts96(BUILT_IN[source]) if source in BUILT_IN else read_case(source)
+    return replace(network, source=None)
+
+
+def _served(
+    network: Network, models: int, seed: int, spread: float
+) -> tuple[Population, Solutions]:
+    """Models that the network serves: the data is public, so they may be picked by that."""
+    costs: tuple[float, float] | float = (
+        (80.0, 100.0) if network.name.startswith("rts96") else 0.125
+    )
+    drawn = sample_population(network, 2 * models, spread=spread, costs=costs, seed=seed)
+    found = solve_population(network, drawn, keep=("nodal_price", "line_price"))
+    served = np.flatnonzero(np.isfinite(found.cost))[:models]
+    if len(served) < models:
+        raise InputError(
+            f"The network serves {len(served):,} of {2 * models:,} models that were sampled about "
+            f"it, too few for a study of {models:,}.",
+            remedy="Take a network with more room, or a smaller --spread.",
+        )
+    kept = {
+        name: values[served]
+        for name, values in vars(found).items()
+        if isinstance(values, np.ndarray)
+    }
+    return take(drawn, served), Solutions(**kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Released capacities in MW, and in how many rounds the restoration failed."""
+
+    values: Floats
+    failed: int
+
+
+class KnownCosts(CostQuery):
+    """The cost query of a public network: its real costs are known, and not worked out again."""
+
+    def __init__(self, private: Private, alphas: dict[str, Fraction], case: Case) -> None:
+        self.case = case
+        super().__init__(private, alphas)
+
+    def _range(self) -> tuple[float, float]:
+        return self.case.ends
+
+    def _costs(self, parts: Parts, models: Population) -> Floats:
+        if models is self._private.models:
+            return self.case.lipschitz
+        return super()._costs(parts, models)
+
+
+class OneCost(KnownCosts):
+    """The same query on data for which a model has this cost."""
+
+    def __init__(
+        self, private: Private, alphas: dict[str, Fraction], case: Case, cost: float
+    ) -> None:
+        self.known = cost
+        super().__init__(private, alphas, case)
+
+    def _costs(self, parts: Parts, models: Population) -> Floats:
+        return np.array([self.known])
+
+
+class GridWorld:
+    """A case with its public preparations; what one worker keeps between runs."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.sealed, self.private = _split(case.network, case.population)
+        self.public = self.private.public
+        self.capacity: Floats = case.network.branches.capacity[self.public.support["capacity"]]
+        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+
+    def release(self, cell: Cell, seed: int) -> Released:
+        """Make a seeded release."""
+        method = str(cell["method"])
+        alpha, epsilon = (exact(cell[name], name=name) for name in ("alpha", "epsilon"))
+        settings = _settings(
+            "paper" if method == "published" else method, int(cell.get("rounds", 1))
+        )
+        account = study_account(
+            epsilon, adjacency=neighbours(self.public, alpha, published=False), seed=seed
+        )
+        prepared = self._ready(alpha, epsilon, settings)
+        if method == "published":
+            from gridveil.studies.published_grid import PublishedCosts
+
+            costs = PublishedCosts(self, alpha, epsilon, settings.rounds, seed)
+            prepared = replace(prepared, costs=costs)
+        task = Task(account, self.sealed, self.private, settings, lambda words: None)
+        outcome = run(task, prepared)
+        return Released(outcome.values, int(outcome.facts.get(FAILED, 0)))
+
+    def lipschitz_costs(self, model: int, other: Floats) -> tuple[float, float]:
+        """The cost of one model at the price of the cost queries, here and at other capacities."""
+        one = take(self.case.population, np.array([model]))
+        price = float(self.private.price)
+        here, there = (
+            solve_population(
+                self.case.network, one, capacity=capacity, model="relaxed", slack_price=price
+            ).cost[0]
+            for capacity in (None, other)
+        )
+        return float(here), float(there)
+
+    def compare(self, released: Released, *, unseen: bool = False) -> dict[str, float]:
+        """How released capacities serve the models, and how far they are from the real ones."""
+        case, values = self.case, released.values
+        infeasible, found = self._solve(values, case.population)
+        error = np.abs(found.cost - case.real.cost) / case.real.cost
+        measured = {
+            "infeasible": infeasible,
+            "cost_error": 100 * float(error.mean()),
+            "capacity_error": float(np.abs(values - self.capacity).mean()),
+            "price_error": float(np.nanmean(np.abs(_prices(found) - _prices(case.real)))),
+            "congestion": _agreement(_congested(found), _congested(case.real)),
+            "failed": released.failed,
+        }
+        if unseen:
+            measured["unseen_infeasible"], other = self._solve(values, case.unseen)
+            missed = np.abs(other.cost - case.unseen_real.cost) / case.unseen_real.cost
+            measured["unseen_cost_error"] = 100 * float(missed.mean())
+        return measured
+
+    def _solve(self, values: Floats, models: Population) -> tuple[float, Solutions]:
+        """Percent of models that are infeasible, and all with limits that can be broken.
+
+        A model that breaks a limit at the penalty may still have a dear solution that breaks none.
+        """
+        network = self.public.with_values(values)
+        keep = ("overload", "nodal_price", "line_price")
+        found = solve_population(network, models, model="relaxed", slack_price=PENALTY, keep=keep)
+        assert found.overload is not None
+        doubtful = np.flatnonzero(found.overload.max(axis=1) > _OVER)
+        if not len(doubtful):
+            return 0.0, found
+        strict = solve_population(network, take(models, doubtful))
+        return 100 * float((~np.isfinite(strict.cost)).sum()) / models.size, found
+
+    def _ready(self, alpha: Fraction, epsilon: Fraction, settings: Settings) -> Prepared:
+        key = alpha, epsilon, settings
+        if key not in self._prepared:
+            alphas = {"capacity": alpha}
+            made = prepare(self.private, alphas, epsilon, settings)
+            if made.costs is not None:
+                made = replace(made, costs=KnownCosts(self.private, alphas, self.case))
+            self._prepared[key] = made
+        return self._prepared[key]
+
+
+MEASURES = {
+    "infeasible": pa.float64(),
+    "cost_error": pa.float64(),
+    "capacity_error": pa.float64(),
+    "price_error": pa.float64(),
+    "congestion": pa.float64(),
+    "failed": pa.int64(),
+}
+"""What `GridWorld.compare` measures: percent, percent, MW, $/MWh, percent, and rounds."""
+
+UNSEEN_MEASURES = {"unseen_infeasible": pa.float64(), "unseen_cost_error": pa.float64()}
+
+
+def _settings(method: str, rounds: int) -> Settings:
+    """The settings of a release that leaves everything but the rounds as it is."""
+    return check_settings(
+        PRIVATE,
+        method,
+        rounds=max(rounds, 1) if method == "paper" else None,
+        price=None,
+        penalty=PENALTY if method == "paper" else None,
+        restoration="steps",
+        time_limit=None,
+        margin=None,
+        total_share=None,
+        published_total=None,
+        catalogue=None,
+    )
+
+
+def _prices(found: Solutions) -> Floats:
+    assert found.nodal_price is not None
+    return found.nodal_price
+
+
+def _congested(found: Solutions) -> NDArray[np.bool_]:
+    assert found.line_price is not None
+    return np.asarray(found.line_price > _PRICED)
+
+
+def _agreement(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+    """Percent of lines, congested in either, that are congested in both; over all models."""
+    either = int((one | other).sum())
+    return 100.0 * int((one & other).sum()) / either if either else 100.0

@@ -1,0 +1,169 @@
+"""The public stand-in for a turbine's records, and what a wind run does with it.
+
+Records are made up about a turbine's power curve, or are a user's own public ones. They are known
+here in clear: that is what makes a comparison with them, and seeded noise, permissible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.privacy.account import study_account
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.budget import exact
+from gridveil.privacy.sealed import Limits
+from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
+from gridveil.studies.plan import Cell
+from gridveil.wind.demo import made_up
+from gridveil.wind.features import RBF, Features
+from gridveil.wind.fit import Fit, default_features, fit_records
+from gridveil.wind.methods import Prepared, Settings, Task, prepare, run
+from gridveil.wind.records import Records, read_records
+
+Vector = NDArray[np.float64]
+
+RIDGE = 1e-3
+GAMMA = 1e-5
+
+NAMES = {"laplace": "Laplace", "wpo": "WPO", "tuned": "GridVeil", "published": "published code"}
+COLOURS = {"laplace": ORANGE, "wpo": BLUE, "tuned": GREEN, "published": PURPLE}
+MARKERS = {"laplace": "s", "wpo": "o", "tuned": "^", "published": "D"}
+
+
+@dataclass(frozen=True, eq=False)
+class Turbine:
+    """Public records: wind speed in m/s, and power in shares of capacity."""
+
+    speed: Vector
+    power: Vector
+    features: Features
+
+
+@dataclass(eq=False)
+class WindWorld:
+    """A turbine with its regression, and the public preparations that runs have in common."""
+
+    turbine: Turbine
+    records: Records = field(init=False)
+    fit: Fit = field(init=False)
+    X: Vector = field(init=False)
+    weights: Vector = field(init=False)
+    loss: float = field(init=False)
+    _prepared: dict[tuple[Fraction, Fraction, Settings], Prepared] = field(
+        init=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        turbine = self.turbine
+        columns = {
+            "row": np.arange(len(turbine.speed)),  # the released order is that of the key
+            "speed": turbine.speed,
+            "power": turbine.power,
+        }
+        self.records = read_records(
+            pa.table(columns), speed="speed", power="power", capacity=1.0, key="row"
+        )
+        (self.fit,) = fit_records(self.records, turbine.features, RIDGE)
+        self.X = turbine.features({"speed": turbine.speed})
+        self.weights, self.loss = self.fit.ridge.weights_and_loss(turbine.power)
+
+    def release(self, cell: Cell, seed: int) -> Vector:
+        """Released power of a seeded release, in shares of capacity."""
+        alpha, epsilon = (exact(cell[name], name=name) for name in ("alpha", "epsilon"))
+        settings = Settings(str(cell["method"]), RIDGE, None, None, GAMMA, 0.1)
+        key = alpha, epsilon, settings
+        if key not in self._prepared:
+            self._prepared[key] = prepare([self.fit], alpha, epsilon, settings)
+        account = study_account(epsilon, adjacency=[self._adjacency(alpha)], seed=seed)
+        noisy = np.empty(self.fit.rows)
+        task = Task(account, self.records, [self.fit], alpha, settings, noisy, lambda words: None)
+        (released,) = run(task, self._prepared[key]).turbines
+        return np.concatenate(list(released.blocks()))
+
+    def compare(self, released: Vector) -> dict[str, float]:
+        """How far released power is from the real one."""
+        weights, loss = self.fit.ridge.weights_and_loss(released)
+        error = released - self.turbine.power
+        curve = self.X @ (weights - self.weights)
+        return {
+            "loss": loss,
+            "rmse": float(np.sqrt(np.mean(error**2))),
+            "curve_error": float(np.sqrt(np.mean(curve**2))),
+            "weight_error": float(np.linalg.norm(weights - self.weights)),
+        }
+
+    def _adjacency(self, alpha: Fraction) -> Adjacency:
+        return Adjacency.of(
+            "power",
+            alpha=alpha,
+            unit="of capacity",
+            limits=Limits(0.0, 1.0),
+            entries=self.fit.rows,
+        )
+
+
+MEASURES = {
+    "loss": pa.float64(),
+    "rmse": pa.float64(),
+    "curve_error": pa.float64(),
+    "weight_error": pa.float64(),
+}
+"""What `WindWorld.compare` measures."""
+
+
+def paper_turbine(rows: int, seed: int) -> Turbine:
+    """The paper's records: about the curve of a GE 2.75-103, 2.5 to 12.5 m/s, five bumps."""
+    return Turbine(*made_up(rows, seed=seed, noise=0.1), RBF(5))
+
+
+def curve_turbine(turbine_type: str, rows: int, noise: float, seed: int) -> Turbine:
+    """Records made up about the public curve of a turbine, by windpowerlib's name of it."""
+    speed, power = made_up(rows, seed=seed, noise=noise, turbine_type=turbine_type)
+    return Turbine(speed, power, RBF(5))
+
+
+def file_turbine(path: Path, speed: str, power: str, capacity: float) -> Turbine:
+    """A user's own public records, from CSV or Parquet; rows with missing values are left out.
+
+    Raises
+    ------
+    InputError
+        Where they can't be used.
+    """
+    if not (np.isfinite(capacity) and capacity > 0):
+        raise InputError(f"The capacity {capacity} is not a positive number.")
+    table = _read(path, [speed, power])
+    whole = np.isfinite(table).all(axis=1)
+    if not whole.any():
+        raise InputError(f"The columns '{speed}' and '{power}' of {path} have no whole row.")
+    speeds, powers = table[whole].T
+    records = read_records(
+        pa.table({"speed": speeds, "power": powers}),
+        speed="speed",
+        power="power",
+        capacity=capacity,
+    )
+    return Turbine(speeds, np.clip(powers / capacity, 0.0, 1.0), default_features(records))
+
+
+def _read(path: Path, columns: list[str]) -> Vector:
+    import pandas as pd
+
+    try:
+        if path.suffix == ".parquet":
+            frame = pd.read_parquet(path, columns=columns)
+        else:
+            frame = pd.read_csv(path, usecols=columns)
+        return frame[columns].to_numpy(dtype=np.float64)
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        raise InputError(
+            f"The columns {' and '.join(columns)} can't be read as numbers from {path}.",
+            remedy="Give a CSV or Parquet file, and its columns with --speed and --power.",
+        ) from None

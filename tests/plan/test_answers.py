@@ -1,0 +1,221 @@
+"""What the page shows follows from the choice, the ledger and public data; nothing else is read."""
+
+import shlex
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from conftest import adjacency, make_account
+from plan.making import CHOICE, asked, planner_of, settled
+
+from gridveil import wind
+from gridveil.errors import InputError, NotPrivateWarning
+from gridveil.plan.kind import Choice, command_line
+from gridveil.plan.wind import Wind, WindSession
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.sealed import Limits
+from gridveil.wind.demo import CAPACITY, demo_records
+
+
+@pytest.fixture
+def planner(tmp_path):
+    made = planner_of(lambda: [Wind()], tmp_path / "ledger.sqlite")
+    yield made
+    made.close()
+
+
+def test_the_guarantee_is_said_in_the_statements_words(planner, ledger):
+    records = wind.read_records(
+        demo_records(200), speed="wind_speed", power="power", capacity=CAPACITY
+    )
+    made = wind.release(records, epsilon=1, alpha="15%", method="laplace", ledger=ledger)
+    told = planner.answer(asked())["guarantee"]
+    assert tuple(told["words"]) == made.statement.in_words
+    epsilons = [Fraction(one["epsilon"]) for one in told["changes"]]
+    assert epsilons == [1, 7, 10]
+    assert told["changes"][0]["certainty"] == "73.1%"
+
+
+def test_accuracy_has_a_spread_and_gets_better_with_epsilon(planner):
+    weak, strong = (settled(planner, asked(epsilon=eps))["accuracy"] for eps in ("0.5", "5"))
+    assert weak["runs"] == weak["of"] == 20
+    for one, other in zip(weak["metrics"], strong["metrics"], strict=True):
+        assert one["low"] <= one["mean"] <= one["high"]
+        assert one["mean"] > other["mean"]
+    assert weak["metrics"][0]["low"] < weak["metrics"][0]["high"]
+    assert weak["picture"]["source"].startswith("<svg")
+    assert weak["sweep"].startswith("<svg")
+    assert [share["percent"] for share in weak["shares"]] == [100]
+
+
+@pytest.mark.parametrize("method", ["tuned", "wpo", "laplace"])
+def test_a_run_is_what_a_seeded_release_is(method):
+    records = wind.read_records(
+        demo_records(200), speed="wind_speed", power="power", capacity=CAPACITY
+    )
+    choice = Choice("wind", "power", method, Fraction(3, 20), Fraction(1), 200)
+    near = Adjacency.of(
+        "power", alpha="15%", unit="of capacity", limits=Limits(0.0, 1.0), entries=200
+    )
+    with pytest.warns(NotPrivateWarning):
+        run = WindSession(records, choice, near).run(3)
+    with pytest.warns(NotPrivateWarning):
+        made = wind.release(records, epsilon=1, alpha="15%", method=method, seed=3)
+    # The stand-in is public; it is released in the order of its speeds.
+    real = demo_records(200).to_pandas().sort_values("wind_speed")["power"].to_numpy() / CAPACITY
+    error = np.concatenate(list(made.blocks())) - real
+    assert run.values["record"] == pytest.approx(100 * np.sqrt(np.mean(error**2)), rel=1e-9)
+
+
+def test_the_command_is_what_was_chosen(planner, tmp_path):
+    fields = {"file": "my file.csv", "output": "-out"}
+    told = planner.answer(asked(fields=fields, dataset="north  farm"))
+    words = shlex.split(told["command"])
+    assert words == [
+        "gridveil", "wind", "release", "my file.csv", "--speed", "wind", "--power", "power_kw",
+        "--capacity", "2750", "--alpha", "15%", "--epsilon", "1", "--method", "laplace",
+        "-o", "./-out", "--dataset", "north farm", "--ledger", str(tmp_path / "ledger.sqlite"),
+    ]  # fmt: skip
+
+
+def test_hostile_text_stays_text(planner):
+    hostile = "$(touch owned); `x` '\"<script>"
+    told = planner.answer(asked(fields={"file": hostile}))
+    assert shlex.split(told["command"])[3] == hostile
+
+
+def test_a_command_line_for_this_computer():
+    assert shlex.split(command_line(["a b", "c"])) == ["a b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [({"file": " "}, "your file"), ({"capacity": "big"}, "capacity"), ({"capacity": "-1"}, "no")],
+)
+def test_a_bad_field_is_told_and_leaves_no_command(planner, fields, words):
+    told = planner.answer(asked(fields=fields))
+    assert told["command"] is None
+    assert words in told["command_problem"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "water"},
+        {"parameter": "speed"},
+        {"method": "magic"},
+        {"alpha": "0"},
+        {"alpha": "101"},
+        {"alpha": "lots"},
+        {"epsilon": "-1"},
+        {"epsilon": "1e9"},
+        {"epsilon": None},
+        {"epsilon": ["1"]},
+        {"size": "5"},
+        {"size": "10000000"},
+        {"size": "ten"},
+        {"size": "٣٠٠"},
+    ],
+)
+def test_what_is_no_choice_is_an_input_error(planner, change):
+    with pytest.raises(InputError) as caught:
+        planner.answer({**asked(), **change})
+    assert caught.value.remedy
+
+
+# -- the ledger ------------------------------------------------------------------------------------
+
+
+def test_no_ledger_is_made_by_looking(planner, tmp_path):
+    assert planner.answer(asked())["budget"]["state"] == "none"
+    assert list(tmp_path.glob("*.sqlite")) == []
+
+
+def test_the_budget_is_the_ledgers(planner, tmp_path):
+    book = Ledger(tmp_path / "ledger.sqlite")
+    book.set_cap("North Farm", 3)
+    told = planner.answer(asked())["budget"]
+    assert told["state"] == "good"
+    assert "'North Farm' has spent 0" in told["text"]
+    assert "Then 2 is left of its cap 3." in told["text"]
+    refused = planner.answer(asked(epsilon="3.5"))["budget"]
+    assert refused["state"] == "refused"
+    assert "Only 3 is left" in refused["text"]
+    assert "no cap is set" in planner.answer(asked(dataset="other"))["budget"]["text"]
+    assert len(book.entries()) == 1
+
+
+def test_a_smaller_alpha_is_charged_more(planner, tmp_path):
+    book = Ledger(tmp_path / "ledger.sqlite")
+    near = Adjacency.of(
+        "power", alpha="30%", unit="of capacity", limits=Limits(0.0, 1.0), entries=5
+    )
+    book.charge("north farm", epsilon=1, adjacency=[near], private=["power_kw"], purpose="test")
+    text = planner.answer(asked())["budget"]["text"]
+    assert "would be charged 2" in text
+    assert "epsilon counts 2 times" in text
+
+
+def test_a_release_that_the_ledger_would_refuse_is_told(planner, tmp_path):
+    account = make_account(Ledger(tmp_path / "ledger.sqlite"), dataset="north farm")
+    assert account.adjacency == (adjacency(),)  # charged in MW
+    told = planner.answer(asked())["budget"]
+    assert told["state"] == "refused"
+    assert "was charged in MW before" in told["text"]
+
+
+def test_a_damaged_ledger_is_told(planner, tmp_path):
+    (tmp_path / "ledger.sqlite").write_bytes(b"no database at all" * 100)
+    assert planner.answer(asked())["budget"]["state"] == "refused"
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def test_results_are_kept(planner, monkeypatch):
+    first = settled(planner, asked())
+    monkeypatch.setattr(WindSession, "run", lambda *_: pytest.fail("it was run again"))
+    assert planner.answer(asked())["accuracy"] == first["accuracy"]
+
+
+def test_a_stand_in_that_fails_is_told(planner, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("no records")
+
+    monkeypatch.setattr(WindSession, "run", fail)
+    told = settled(planner, asked())["accuracy"]
+    assert "ZeroDivisionError: no records" in told["problem"]
+    assert told["runs"] == 0
+
+
+def test_a_public_file_stands_in(tmp_path):
+    records = wind.read_records(
+        demo_records(150), speed="wind_speed", power="power", capacity=CAPACITY, name="open data"
+    )
+    planner = planner_of(lambda: [Wind(records)], tmp_path / "ledger.sqlite")
+    try:
+        (kind,) = planner.start()["kinds"]
+        assert "150 records of open data, which you named public" in kind["stand_in"]
+        assert kind["size"]["least"] == kind["size"]["most"] == 150
+        with pytest.raises(InputError, match="between 150 and 150"):
+            planner.answer(asked(size="200"))
+        assert planner.answer(asked(size="150"))["command"]
+    finally:
+        planner.close()
+
+
+def test_nothing_that_is_typed_is_opened(planner, tmp_path, monkeypatch):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("wind,power_kw\n7,1234.56789\n")
+    before = secret.stat().st_atime_ns
+    secret.chmod(0)
+    told = settled(planner, asked(fields={"file": str(secret)}))
+    assert str(secret) in told["command"]
+    assert "1234" not in str(told)
+    assert secret.stat().st_atime_ns == before
+
+
+def test_the_question_of_these_tests_is_the_pages(planner):
+    (kind,) = planner.start()["kinds"]
+    assert {one["name"] for one in kind["fields"]} == set(CHOICE["fields"])

@@ -1,0 +1,75 @@
+"""The attack that the owner's report shows, and the bounds beside it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from gridveil.privacy.inference import certainty, infer, of_groups
+
+RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])
+
+
+def attack(alpha, noise, real=RATINGS):
+    rng = np.random.default_rng(3)
+    released = real + rng.laplace(0, noise, len(real))
+    return infer("capacity", "MW", real, released, alpha=Fraction(alpha), epsilon=Fraction(1))
+
+
+def test_a_short_list_gives_entries_away_where_alpha_is_below_its_spacing():
+    found = attack(5, 5.0)
+    assert found.listed
+    assert found.recovered > 0.98
+    assert found.common == pytest.approx(0.6)
+    assert "Choose alpha at or above" in found.warning
+
+
+def test_no_warning_where_alpha_covers_the_spacing():
+    found = attack(150, 150.0)
+    assert found.warning is None
+    assert found.recovered < 0.8
+
+
+def test_values_that_have_nothing_in_common_are_no_list():
+    real = np.random.default_rng(0).uniform(50, 500, 100)
+    found = attack(5, 5.0, real)
+    assert not found.listed
+    assert found.warning is None
+
+
+def test_one_value_has_no_spacing():
+    found = attack(5, 5.0, np.full(9, 100.0))
+    assert found.spacing is None
+    assert found.sure_of_spacing is None
+    assert found.recovered == 1
+
+
+def test_the_bound_is_what_epsilon_allows_and_holds_for_the_best_test():
+    """Laplace noise reaches the bound for two values that are alpha apart."""
+    assert certainty(Fraction(1)) == pytest.approx(np.e / (1 + np.e))
+    rng = np.random.default_rng(1)
+    noise = rng.laplace(0, 1.0, 400_000)
+    # Sure of 0 against 1 when far to the left: the odds there are e.
+    left = (noise < -1).mean() / ((noise < -1).mean() + (noise + 1 < -1).mean())
+    assert left == pytest.approx(certainty(Fraction(1)), abs=0.005)
+
+
+def test_entries_and_releases_add_up():
+    rows = of_groups(Fraction(1, 2), Fraction(3))
+    assert [total for _, total, _ in rows] == [Fraction(1, 2), 1, Fraction(5, 2), 5, 3]
+    assert of_groups(Fraction(1), None)[-1][0] == "10 entries at once"
+
+
+def test_a_guess_from_other_data_is_counted():
+    real = np.array([0.1, 0.5, 0.9])
+    found = infer(
+        "power",
+        "of capacity",
+        real,
+        real + 0.3,
+        alpha=Fraction(1, 10),
+        epsilon=Fraction(1),
+        guess=real + np.array([0.0, 0.05, 0.5]),
+    )
+    assert found.within == 0
+    assert found.guessed_within == pytest.approx(2 / 3)

@@ -1,0 +1,77 @@
+"""Charts: every point is where its numbers say."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridveil.report.charts import WIDTH, Chart, ticks
+from gridveil.report.pictures import themed
+
+
+def points(svg, kind):
+    paths = re.findall(rf'<path class="{kind} c1"[^>]*d="([^"]*)"', svg)
+    numbers = [
+        [float(n) for n in re.findall(r"-?[\d.]+", path.replace("h0", ""))] for path in paths
+    ]
+    return np.array([pair for path in numbers for pair in zip(path[::2], path[1::2], strict=True)])
+
+
+def test_a_line_goes_from_corner_to_corner():
+    chart = Chart("x", "y", x_range=(0, 10), y_range=(0, 5))
+    chart.line([0, 5, 10], [0, 2.5, 5], "c1")
+    (x0, y0), (x1, y1), (x2, y2) = points(chart.svg(), "line")
+    assert x0 < x1 < x2 <= WIDTH
+    assert y0 > y1 > y2 >= 0  # up is down in SVG
+    assert (x0 + x2) / 2 == pytest.approx(x1, abs=0.11)
+
+
+def test_every_dot_is_drawn_once():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0, 1, (2, 100))
+    chart = Chart("x", "y", x_range=(0, 1), y_range=(0, 1))
+    chart.dots(x, y, "c1")
+    drawn = points(chart.svg(), "dots")
+    assert len(drawn) == 100
+    slope = np.polyfit(np.sort(x), np.sort(drawn[:, 0]), 1)
+    np.testing.assert_allclose(np.polyval(slope, np.sort(x)), np.sort(drawn[:, 0]), atol=0.1)
+
+
+def test_what_is_outside_stays_at_the_edge():
+    chart = Chart("x", "y", x_range=(0, 1), y_range=(0, 1))
+    chart.line([-5, 5], [9, -9], "c1")
+    drawn = points(chart.svg(), "line")
+    assert (drawn >= 0).all()
+    assert (drawn[:, 0] <= WIDTH).all()
+
+
+def test_a_logarithmic_axis():
+    chart = Chart("x", "y", x_range=(0.1, 10), y_range=(0, 1), log_x=True)
+    chart.line([0.1, 1, 10], [0, 0, 0], "c1")
+    x = points(chart.svg(), "line")[:, 0]
+    assert x[1] - x[0] == pytest.approx(x[2] - x[1], abs=0.2)
+    assert all(f">{value}</text>" in chart.svg() for value in ("0.1", "0.5", "1", "10"))
+
+
+@pytest.mark.parametrize("ends", [(0, 0), (3, 3), (1, 0)])
+def test_a_range_without_width_is_no_error(ends):
+    assert Chart("x", "y", x_range=ends, y_range=ends).svg().startswith("<svg")
+
+
+@given(low=st.floats(-1e6, 1e6), width=st.floats(1e-3, 1e6))
+def test_ticks_are_few_and_inside(low, width):
+    found = ticks(low, low + width)
+    assert 2 <= len(found) <= 7
+    slack = 1e-6 * max(abs(low), width)
+    assert low - slack <= found[0]
+    assert found[-1] <= low + width + slack
+
+
+def test_matplotlib_pictures_come_in_two_themes():
+    seen = []
+    picture = themed(lambda figure, axes, theme: seen.append(theme.ink), alt="Nothing.")
+    assert len(set(seen)) == 2
+    assert picture.source != picture.dark
+    assert not picture.inline
