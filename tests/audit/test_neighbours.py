@@ -1,0 +1,47 @@
+"""The datasets that releases are audited on: are neighbours neighbours, and copies there?"""
+
+import numpy as np
+import pytest
+
+from gridveil.audits import wind
+from gridveil.audits.bundles import bundle_parts
+from gridveil.audits.grid import _release
+from gridveil.audits.triangle import SECRETS, triangle, triangle_text
+from gridveil.privacy.noise import SecureNoise
+
+
+def test_wind_records_move_by_alpha_inside_their_range():
+    pairs = wind._neighbours()
+    assert len(pairs) == 2 * len(wind.SPEED)
+    for one, other in pairs:
+        moved = np.abs(np.array(one) - np.array(other))
+        assert sorted(moved)[-2:] == [0, float(wind.ALPHA)]
+        assert min(*one, *other) >= 0
+        assert max(*one, *other) <= 1
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_networks_move_one_entry_by_alpha_or_two_under_a_public_total(secret):
+    request = secret.request
+    for one, other in secret.neighbours():
+        networks = [triangle(secret.name, values) for values in (one, other)]
+        parts = [network.split(secret.parameters, request["limits"]) for network in networks]
+        low, high = parts[0][1].low, parts[0][1].high
+        moved = np.array(other) - np.array(one)
+        assert np.count_nonzero(moved) == (2 if secret.total else 1)
+        assert np.abs(moved).max() <= max(request["alpha"].values())
+        assert (np.array(other) > low).all()
+        assert (np.array(other) < high).all()
+        if secret.total:
+            assert moved.sum() == 0
+            assert sum(one) == secret.options["published_total"]
+
+
+def test_the_case_is_full_of_copies_and_the_bundle_has_none():
+    values = (31.25, 41.5, 36.75)
+    text = triangle_text({"capacity": values})
+    assert all(text.count(str(value)) >= 4 for value in values)
+    made = _release("capacity", "laplace", values, SecureNoise())
+    shown = b"".join(bundle_parts(made).values())
+    released = set(made.values)
+    assert not any(str(value).encode() in shown for value in values if value not in released)

@@ -1,0 +1,43 @@
+"""Fuzz a reader by coverage, with atheris where it is installed.
+
+python tests/fuzz/atheris_run.py "network, MATPOWER" 100000
+
+It is optional: atheris has no wheel for every Python. The bytes that it makes are read as choices
+by the same mutations, and as a file of their own every fourth time.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+
+def main(name: str, runs: int) -> int:
+    try:
+        import atheris
+    except ImportError:
+        print("atheris is not installed: pip install atheris, where there is a wheel for it")
+        return 77
+    with atheris.instrument_imports(include=["gridveil"]):
+        from fuzz.targets import TARGETS
+    target = TARGETS[name]
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+
+    def one(data: bytes) -> None:
+        provider = atheris.FuzzedDataProvider(data)
+        if provider.ConsumeIntInRange(0, 3):
+            made = target.make(lambda n: provider.ConsumeIntInRange(0, n - 1))
+        else:
+            made = provider.ConsumeBytes(provider.remaining_bytes())
+        target.check(made, folder)
+
+    options = [f"-runs={runs}", "-timeout=30", "-rss_limit_mb=4096", "-max_len=4096", "-seed=1"]
+    atheris.Setup([sys.argv[0], *options, "-print_final_stats=1"], one)
+    atheris.Fuzz()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))
