@@ -29,7 +29,7 @@ from gridveil.audits.transcript import (
 )
 from gridveil.audits.triangle import SECRETS, triangle
 from gridveil.grid import methods
-from gridveil.grid.restoring.matching import Matched
+from gridveil.grid.restoring.points import Matched
 from gridveil.privacy.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
 from gridveil.privacy.audit import Audit, Frequency, Pair, Sizes
 from gridveil.privacy.noise import SecureNoise
@@ -41,8 +41,13 @@ ROUNDS = 2
 
 # The paper's restoration takes ten times as long as everything else.
 _RATIOS = {"laplace": Sizes(16, 200), "certified": Sizes(16, 200), "paper": Sizes(3, 40)}
-_OUTPUTS = {"certified": Sizes(200, 5_000), "paper": Sizes(200, 1_000)}
-_ANSWERS = Sizes(200, 2_000)
+_OUTPUTS = {
+    ("capacity", "certified"): Sizes(200, 2_500),
+    ("capacity", "paper"): Sizes(200, 800),
+    ("load", "certified"): Sizes(200, 2_500),
+    ("load", "paper"): Sizes(200, 600),
+}
+_ANSWERS = Sizes(200, 1_000)
 _REPLAYS = Sizes(1, 8)
 
 
@@ -74,7 +79,7 @@ def outputs(secret: str, method: str) -> Audit:
         lambda n: np.array([_released(secret, method, other) for _ in range(n)]),
     )
     name = f"grid-{secret}-{method}-output"
-    return Frequency(name, LOUD, [pair], _attacks(one, other), _OUTPUTS[method])
+    return Frequency(name, LOUD, [pair], _attacks(one, other), _OUTPUTS[secret, method])
 
 
 def replays(secret: str, method: str) -> Audit:
@@ -150,7 +155,7 @@ _OTHERS = [(name, "certified") for name in SECRETS if name not in ("capacity", "
 GRID: dict[str, Callable[[], Audit]] = {
     **{f"grid-{s}-{m}-ratio": partial(ratios, s, m) for s, m in [*_FIRST, *_OTHERS]},
     **{f"grid-{s}-{m}-replay": partial(replays, s, m) for s, m in [*_FIRST, *_OTHERS]},
-    **{f"grid-{s}-{m}-output": partial(outputs, s, m) for s, m in _FIRST if m in _OUTPUTS},
+    **{f"grid-{s}-{m}-output": partial(outputs, s, m) for s, m in _OUTPUTS},
     **{f"grid-{s}-paper-answers": partial(answers, s) for s in ("capacity", "load")},
 }
 

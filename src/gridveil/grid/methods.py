@@ -19,8 +19,9 @@ from gridveil.grid.parameters import Private
 from gridveil.grid.prior import estimate
 from gridveil.grid.queries import CostQuery, EntriesQuery, NoisyEntries, Parts
 from gridveil.grid.restoring.master import Aim, Total, Unsolved
-from gridveil.grid.restoring.matching import Matched, Matcher
+from gridveil.grid.restoring.matching import Matcher
 from gridveil.grid.restoring.oracle import Oracle, take
+from gridveil.grid.restoring.points import Matched
 from gridveil.grid.restoring.serving import serve
 from gridveil.grid.solving.settings import Model
 from gridveil.privacy.account import Account

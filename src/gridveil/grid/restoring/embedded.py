@@ -16,10 +16,11 @@ from gridveil.grid.restoring.bilevel import LowerModel
 from gridveil.grid.restoring.master import TIGHT, Unsolved
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-_BROKEN = 1e-7
-# Rows keep this much in reserve (MW), so that a solution serves the models by any measure.
-_SPARE = 1e-7
+# Rows enter where they are broken by more than this (MW): a hundredth of what the engine takes for
+# a model that is not served.
+_BROKEN = 1e-9
 _AT_ONCE = 20
 
 
@@ -64,12 +65,14 @@ class Embedded:
         }
         for name, value in options.items():
             self._highs.setOptionValue(name, value)
-        up, down = np.maximum(low - start, 0.0), np.maximum(start - high, 0.0)
-        most_up, most_down = np.maximum(high - start, 0.0), np.maximum(start - low, 0.0)
+        self._up = np.maximum(low - start, 0.0), np.maximum(high - start, 0.0)
+        self._down = np.maximum(start - high, 0.0), np.maximum(start - low, 0.0)
         self._highs.addVars(
             int(self._x[-1]),
-            np.concatenate([up, down, np.zeros(terms), *(m.low for m in models)]),
-            np.concatenate([most_up, most_down, np.full(terms, np.inf), *(m.high for m in models)]),
+            np.concatenate([self._up[0], self._down[0], np.zeros(terms), *(m.low for m in models)]),
+            np.concatenate(
+                [self._up[1], self._down[1], np.full(terms, np.inf), *(m.high for m in models)]
+            ),
         )
         paid = np.arange(2 * n + terms, dtype=np.int32)
         self._highs.changeColsCost(len(paid), paid, np.ones(len(paid)))
@@ -91,6 +94,23 @@ class Embedded:
             phi = self._phi(x)
             if not self._add_broken(x, phi):
                 return phi, float(self._highs.getInfo().objective_function_value)
+
+    def hold(self, lines: Ints, ends: Floats) -> None:
+        """Keep some capacities at or below these ends, and let all others go."""
+        least_up, most_up = self._up
+        least_down, most_down = (end.copy() for end in self._down)
+        most_up, least_up = most_up.copy(), least_up.copy()
+        most_up[lines] = np.maximum(ends - self._start[lines], 0.0)
+        least_up[lines] = np.minimum(least_up[lines], most_up[lines])
+        least_down[lines] = np.maximum(self._start[lines] - ends, least_down[lines])
+        places = np.arange(2 * self._n, dtype=np.int32)
+        low, high = np.concatenate([least_up, least_down]), np.concatenate([most_up, most_down])
+        self._highs.changeColsBounds(len(places), places, low, high)
+
+    def dispatches(self) -> list[Floats]:
+        """The models' dispatches in the last solution."""
+        x = np.array(self._highs.getSolution().col_value)
+        return [x[self._x[t] : self._x[t + 1]] for t in range(len(self._models))]
 
     def _run(self) -> Floats:
         for again in (False, True):
@@ -124,7 +144,7 @@ class Embedded:
         places = np.concatenate([at, [line, self._n + line]])
         values = np.concatenate([model.rows[row], [-factor, factor]])
         limit = float(model.room[row] + factor * self._start[line])
-        self._add(places, values, -np.inf, limit - _SPARE)
+        self._add(places, values, -np.inf, limit)
 
     def _add_broken(self, x: Floats, phi: Floats) -> bool:
         found = False
