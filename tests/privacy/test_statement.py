@@ -78,3 +78,10 @@ def test_it_names_every_departure(statement):
     problems = schema_problems(body)
     assert any("kind" in problem for problem in problems)
     assert any("dp_valid" in problem for problem in problems)
+
+
+def test_without_a_mechanism_nothing_is_valid(ledger):
+    account = make_account(ledger, epsilon=1)
+    assert not account.dp_valid
+    spend_some(account)
+    assert account.dp_valid

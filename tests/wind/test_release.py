@@ -480,3 +480,27 @@ def test_many_rows_of_zeros_have_an_answer(ledger):
     values = np.concatenate(list(made.blocks()))
     assert values.mean() < 0.05
     assert ((values >= 0) & (values <= 1)).all()
+
+
+@pytest.mark.parametrize("method", ["laplace", "wpo", "tuned"])
+def test_an_error_before_the_noise_releases_nothing(method, tmp_path):
+    """Memory that was not written to may hold private records: nothing of it is ever released."""
+
+    def fails(words):
+        if words == "noise on every record":
+            raise ValueError(words)
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"v": rng.uniform(3, 12, 2000), "p": rng.uniform(0, 1, 2000)})
+    for _ in range(5):
+        records = wind.read_records(frame, speed="v", power="p", capacity=1)
+        with pytest.raises(ValueError, match="noise on every record"):
+            wind.release(
+                records,
+                epsilon=1,
+                alpha=0.1,
+                method=method,
+                dataset="x",
+                ledger=tmp_path / "ledger.sqlite",
+                progress=fails,
+            )

@@ -51,8 +51,12 @@ class Account:
 
     @property
     def dp_valid(self) -> bool:
-        """Whether the guarantee holds: secure noise, and every sensitivity proved."""
-        return self.noise.secure and all(record.sensitivity.proved for record in self._records)
+        """Whether the guarantee holds: secure noise, and every sensitivity proved.
+
+        Without any mechanism there is nothing that it could hold for.
+        """
+        proved = [record.sensitivity.proved for record in self._records]
+        return self.noise.secure and bool(proved) and all(proved)
 
     def spend(self, record: Record) -> None:
         """Take a mechanism's epsilon out of the budget; called before it opens the seal."""

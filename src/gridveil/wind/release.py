@@ -220,9 +220,13 @@ def _account(
 
 
 def _scratch(records: Records) -> Vector:
-    """Room for the noisy records: in memory, or in a nameless file where they are streamed."""
+    """Room for the noisy records: in memory, or in a nameless file where they are streamed.
+
+    It begins as NaN: memory that was not written to may hold what was there before, private
+    records among it.
+    """
     if not records.streamed:
-        return np.empty(records.rows)
+        return np.full(records.rows, np.nan)
     with tempfile.TemporaryFile() as stream:
         try:
             _make_room(stream, 8 * records.rows)
@@ -232,7 +236,9 @@ def _scratch(records: Records) -> Vector:
                 f"files: {reason(problem)}.",
                 remedy="Make room, or name another folder with TMPDIR.",
             ) from None
-        return np.memmap(stream, dtype=np.float64, mode="r+", shape=(records.rows,))
+        room = np.memmap(stream, dtype=np.float64, mode="r+", shape=(records.rows,))
+        room[:] = np.nan
+        return room
 
 
 def _make_room(stream: IO[bytes], size: int) -> None:
