@@ -91,7 +91,7 @@ def draw(seed, parameters):
         paid = np.array([points is None for points in units.points]) * rng.uniform(0, 50)
         network = with_generators(network, linear=units.linear - paid)
     ranges = {name: (1.0, 2.0) if name == "capacity" else (-1.0, 1.0) for name in names}
-    public = split_parts(network, names, ranges)[1]
+    public = split_parts(network, names, ranges, public_curves=True)[1]
     # Where limits can be bought below the differences of costs, costs have no lower end.
     price = Fraction(int(rng.choice([150, 400] if "generator_limit" in names else [1, 20, 60])))
     models = _models(rng, network, names)

@@ -49,6 +49,16 @@ BAD = {
         {"points": (None, np.array([[0, 0], [1, 20], [2, 30.0]]), None)},
         "generator g3: the piecewise-linear cost is not convex",
     ),
+    "points too steep": (
+        "generators",
+        {"points": (None, np.array([[0, 0], [1e-320, 3200.0]]), None)},
+        "generator g3: the piecewise-linear cost has a segment of no finite slope",
+    ),
+    "points too far apart": (
+        "generators",
+        {"points": (None, np.array([[-1e308, -1e308], [1e308, 1e308]]), None)},
+        "generator g3: the piecewise-linear cost has a segment of no finite slope",
+    ),
     "points back": (
         "generators",
         {"points": (None, np.array([[0, 0], [0, 30.0]]), None)},

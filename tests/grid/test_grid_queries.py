@@ -66,7 +66,7 @@ def parts_of(parameters, seed=3):
     names = parameters.split(",")
     network = random_network(seed, buses=5, extra=1)
     ranges = {name: Limits(*RANGES[name]) for name in names}
-    return split_parts(network, names, ranges)[1], names
+    return split_parts(network, names, ranges, public_curves=True)[1], names
 
 
 def draw_values(data, public):
@@ -211,7 +211,8 @@ def cost_query(seed, parameters):
     """A drawn case with a usable range, and its query; None where models have no cost."""
     case = draw(seed, parameters)
     names = parameters.split(",")
-    public = split_parts(case.network, names, {name: Limits(*RANGES[name]) for name in names})[1]
+    limits = {name: Limits(*RANGES[name]) for name in names}
+    public = split_parts(case.network, names, limits, public_curves=True)[1]
     private = Private(public, case.private.models, case.private.price)
     alphas = {name: Fraction(2 + k) for k, name in enumerate(names)}
     try:

@@ -240,6 +240,9 @@ def test_a_published_total_doubles_the_noise_and_is_met(network, ledger):
     assert record.sensitivity.value == 2 * ALPHA["load"]
     assert record.sensitivity.moving == 2
     assert made.data.buses.load.sum() == pytest.approx(total, abs=0.02)
+    body = made.statement.body
+    assert "two entries, one up and one down" in body["guarantee"]["adjacency"]
+    assert "total load" in body["published_in_clear"]
     (charge,) = ledger.entries()
     assert "total load" in charge.body["clear"]
     assert "total load" not in charge.body["private"]

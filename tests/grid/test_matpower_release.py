@@ -90,7 +90,7 @@ def sightings(text, canaries):
 
 def released(network, names):
     """The network with other values of its private parameters, far from the real ones."""
-    sealed, public = network.split(names, dict.fromkeys(names, RANGE))
+    sealed, public = network.split(names, dict.fromkeys(names, RANGE), public_curves=True)
     return public, public.with_values(np.arange(len(sealed)) + 40.0)
 
 
@@ -196,7 +196,7 @@ def test_a_release_of_the_true_values_is_the_same_model(tmp_path):
     network = cases.rts96()
     for names in ("capacity", "load", "capacity,load,generator_limit"):
         limits = dict.fromkeys(names.split(","), (0.1, 5000))
-        sealed, public = split_parts(network, names, limits)
+        sealed, public = split_parts(network, names, limits, public_curves=True)
         whole = public.with_values(np.concatenate(unseal(sealed)))
         whole.write(tmp_path / "out.m")
         again = read_case(tmp_path / "out.m")

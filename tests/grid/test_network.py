@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from grid.making import tables, write_case
+from grid.reference import random_network
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,7 +67,7 @@ def ranges(names):
 @pytest.mark.parametrize("names", SUBSETS)
 def test_split_and_back(tiny, names):
     whole = tiny.linearised() if "cost" in names else tiny
-    sealed, public = split_parts(whole, names[::-1], ranges(names))
+    sealed, public = split_parts(whole, names[::-1], ranges(names), public_curves=True)
     assert public.parameters == names
     assert (sealed.name, len(sealed)) == (", ".join(names), public.entries)
     vectors = unseal(sealed)
@@ -112,7 +113,9 @@ def test_one_parameter_is_a_vector_and_several_are_a_tuple(tiny):
 
 def test_the_box_of_an_entry_is_on_its_side_of_zero(tiny):
     network = tiny.with_load([-20, 90, 60])
-    _, public = network.split("load,generator_limit", ranges(["load", "generator_limit"]))
+    _, public = network.split(
+        "load,generator_limit", ranges(["load", "generator_limit"]), public_curves=True
+    )
     assert public.entry_names() == (
         *("load 1", "load 2", "load 3"),
         *("generator_limit g1 p_min", "generator_limit g3 p_min", "generator_limit g2 p_min"),
@@ -170,7 +173,7 @@ def test_public_network_holds_no_private_number(tmp_path, names):
     for table, columns, values in (place[name] for name in names):
         parts[table][:, columns] = values
     network = read_case(write_case(tmp_path, parts))
-    _, public = network.split(names, ranges(names))
+    _, public = network.split(names, ranges(names), public_curves=True)
     held = pickle.dumps(public)
     whole = pickle.dumps(replace(network, source=None))
     for value in np.concatenate([place[name][2].ravel() for name in names]):
@@ -186,7 +189,7 @@ def test_only_the_support_is_private(tiny):
     assert np.isinf(public.with_values([5, 6]).branches.capacity[2])
     _, public = tiny.split("load", (-10, 100))
     assert public.entry_names() == ("2", "3")
-    _, public = tiny.split("generator_limit", (-10, 200))
+    _, public = tiny.split("generator_limit", (-10, 200), public_curves=True)
     assert public.entry_names()[:2] == ("g1 p_min", "g3 p_min")
 
 
@@ -293,3 +296,36 @@ def test_clipped_curves_keep_their_lines(widths, steep, low, width):
     for at in np.linspace(low, low + width, 7):
         # Slopes of the end segments are rounded to 1e-4 $/MWh.
         assert cost_at(clipped, at) == pytest.approx(cost_at(points, at), abs=1e-4 * 400 + 0.02)
+
+
+def curve(low, high, inner):
+    """A piecewise-linear cost between two limits, sampled from a quadratic one."""
+    x = np.concatenate([[low], inner, [high]])
+    return np.column_stack([x, 0.02 * x**2 + 13 * x])
+
+
+@pytest.mark.parametrize("inner", [np.linspace(47.3, 311.9, 4)[1:-1], [60.0, 100.0, 200.0]])
+def test_curves_that_tell_a_unit_s_limits_are_refused_where_these_are_private(inner):
+    network = random_network(1)
+    units = network.generators
+    points = (curve(47.3, 311.9, inner), *(None,) * (len(units) - 1))
+    network = replace(network, generators=replace(units, points=points))
+    with pytest.raises(InputError, match="inner breakpoints") as caught:
+        network.split("generator_limit", (-500, 500))
+    assert units.name[0] in str(caught.value)
+    _, public = network.split("generator_limit", (-500, 500), public_curves=True)
+    # The control: what the curve gives away once it is published.
+    x = public.generators.points[0][1:-1, 0]
+    if len(x) == 2:
+        assert [2 * x[0] - x[1], 2 * x[1] - x[0]] == pytest.approx([47.3, 311.9])
+    # Other parameters leave the curve as it is.
+    network.split("capacity", (1, 500))
+
+
+def test_a_curve_of_two_points_stays():
+    network = random_network(1)
+    units = network.generators
+    points = (curve(47.3, 311.9, []), *(None,) * (len(units) - 1))
+    network = replace(network, generators=replace(units, points=points))
+    _, public = network.split("generator_limit", (-500, 500))
+    assert public.generators.points[0][[0, -1], 0].tolist() == [-500, 500]

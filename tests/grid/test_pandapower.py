@@ -6,6 +6,7 @@ import functools
 import json
 import sys
 import warnings
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -15,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gridveil import grid
 from gridveil.errors import InputError
+from gridveil.grid.evaluation import evaluate
 from gridveil.grid.formats import pandapower as fmt
-from gridveil.grid.formats import read_case
+from gridveil.grid.formats import pandapower_release, read_case
 from gridveil.grid.opf import solve_population
 from gridveil.grid.population import Population
 
@@ -60,16 +63,16 @@ def _wide_net():
     pp.create_switch(net, 1, 5, "l", closed=False)
     for k, bus in enumerate([1, 2, 3, 5, 6, 6]):
         pp.create_load(
-            net, bus, 13.1717 + 3.7 * k, 2.3131 + k / 7, scaling=0.9331, name=f"load {k}",
-            controllable=k == 2, min_p_mw=1.1379, max_p_mw=26.9731,
+            net, bus, 13.1717 + 3.7 * k, 2.3131 + k / 7, scaling=0.9331 + k / 97, name=f"load {k}",
+            controllable=k == 2, min_p_mw=1.1379 + k / 89, max_p_mw=26.9731 + 4.1 * k,
         )  # fmt: skip
     pp.create_ext_grid(net, 0, min_p_mw=-91.773, max_p_mw=141.991, name="grid")
     pp.create_gen(net, 3, 11.7719, min_p_mw=3.1187, max_p_mw=61.7273, name="gen", sn_mva=61.7273)
     pp.create_gen(net, 1, 9.3719, controllable=False, name="fixed gen")
     pp.create_sgen(net, 4, 7.9133, 1.0, scaling=0.871, controllable=False, name="fixed sgen")
     pp.create_sgen(
-        net, 5, 3.0, controllable=True, min_p_mw=0.3331, max_p_mw=21.3313, name="sgen",
-        min_q_mvar=-1.0, max_q_mvar=1.0,
+        net, 5, 3.0917, controllable=True, min_p_mw=0.3331, max_p_mw=21.3313, name="sgen",
+        min_q_mvar=-1.0, max_q_mvar=1.0, scaling=0.8837,
     )  # fmt: skip
     pp.create_shunt(net, 2, 0.5, p_mw=1.7, vn_kv=105.0, step=2)
     for element, kind, price in [(0, "ext_grid", 41.377), (0, "gen", 23.711), (1, "sgen", 9.173)]:
@@ -194,6 +197,7 @@ def assert_values(network, wanted):
         (network.buses.load, wanted.buses.load),
         (network.branches.capacity, wanted.branches.capacity),
         (network.branches.reactance, wanted.branches.reactance),
+        (network.branches.resistance, wanted.branches.resistance),
         (network.branches.tap, wanted.branches.tap),
         (network.branches.shift, wanted.branches.shift),
         (network.generators.p_min, wanted.generators.p_min),
@@ -247,11 +251,14 @@ def private_numbers(net, network, names):
         "capacity": [
             network.branches.capacity, net.line.max_i_ka, net.line.df, net.trafo.df,
             net.line.max_loading_percent, net.trafo.max_loading_percent,
-            net.trafo.sn_mva, net.impedance.sn_mva, net.trafo.vk_percent,
+            net.trafo.sn_mva, net.impedance.sn_mva, net.trafo.vk_percent, net.impedance.xft_pu,
+            # What they become on other bases, with all digits.
+            network.branches.reactance[len(net.line) :],
+            network.branches.resistance[len(net.line) :],
         ],
         "load": [
-            network.buses.load, net.load.p_mw[~net.load.controllable],
-            net.load.q_mvar[~net.load.controllable], net.load.scaling,
+            network.buses.load, *(net.load[name][~net.load.controllable] for name in
+                                  ("p_mw", "q_mvar", "scaling", "min_p_mw", "max_p_mw")),
         ],
         "generator_limit": [units.p_min, units.p_max, net.gen.p_mw, net.sgen.p_mw[:1]],
         "cost": [units.linear, *(p[:, 1] for p in units.points if p is not None)],
@@ -363,10 +370,30 @@ def test_a_release_holds_no_copy_of_the_private_numbers(make, names, tmp_path):
     assert set(leaks(tmp_path / "all.json", numbers)) == set(numbers)
 
 
+def three_digits(values):
+    power = np.floor(np.log10(np.abs(values)))
+    return np.round(values / 10 ** (power - 2)) * 10 ** (power - 2)
+
+
+def as_published(network, names, rated):
+    """The network with the impedances that a release has: where ratings are private, three digits
+    of those that the file gives on a rating."""
+    lines = network.branches
+    if "capacity" not in names:
+        return network
+    few = {
+        name: np.where(rated, three_digits(getattr(lines, name)), getattr(lines, name))
+        for name in ("resistance", "reactance")
+    }
+    return replace(network, branches=replace(lines, **few))
+
+
 @pytest.mark.parametrize("names", SETS)
 def test_a_release_reads_as_the_released_network(names, tmp_path):
     network = fmt.read(wide_net())
-    wanted = released(network, names)
+    rated = [not name.startswith("line") for name in network.branches.name]
+    assert sum(rated) == 2
+    wanted = released(as_published(network, names, rated), names)
     path = tmp_path / "release.json"
     net = fmt.write_release(wanted, path, names)
     again = fmt.read(path)
@@ -383,13 +410,209 @@ def test_a_split_network_is_written_from_what_was_left(names, tmp_path):
     net = wide_net()
     numbers = private_numbers(net, fmt.read(net), names)
     network = fmt.read(net)
-    _, public = network.split(names, dict.fromkeys(names, (1.0, 500.0)))
+    _, public = network.split(names, dict.fromkeys(names, (1.0, 500.0)), public_curves=True)
     filled = public.with_values(np.full(public.entries, 77.5))
     path = tmp_path / "release.json"
     filled.write(path)
     assert not leaks(path, numbers)
     again = fmt.read(path)
     assert_values(again, filled)
+    # What restoration saw of the impedances is what is published of them.
+    for name in ("resistance", "reactance"):
+        np.testing.assert_allclose(
+            getattr(again.branches, name), getattr(public.branches, name), rtol=1e-12
+        )
+
+
+def other_numbers(net, names):
+    """Other private numbers, and all else that a release must not tell, at the same support."""
+    rng = np.random.default_rng(7)
+
+    def scale(table, columns, which=slice(None)):
+        for name in columns:
+            if name in net[table].columns:
+                values = net[table][name].to_numpy(dtype=float)[which]
+                rows = net[table].index[which]
+                net[table].loc[rows, name] = values * rng.uniform(0.5, 2.0, len(rows))
+
+    moving = net.load.controllable.to_numpy(dtype=bool)
+    scale("load", ("p_mw", "q_mvar", "scaling"), moving)
+    scale("load", ("min_p_mw", "max_p_mw"), ~moving)
+    scale("gen", ("p_mw",), [0])
+    scale("sgen", ("p_mw", "scaling"), [1])
+    if "capacity" in names:
+        scale("line", ("max_i_ka", "df", "max_loading_percent", "c_nf_per_km"))
+        scale("trafo", ("df", "max_loading_percent"))
+        # Two circuits of twice the length, on another rating: the same impedance.
+        net.line[["parallel", "length_km"]] *= 2
+        net.trafo[["sn_mva", "vk_percent", "vkr_percent"]] *= 1.371
+        net.trafo["parallel"], net.trafo["sn_mva"] = 2, net.trafo.sn_mva / 2
+        net.trafo["i0_percent"] /= 1.371
+        net.impedance[["sn_mva", "rft_pu", "rtf_pu", "xft_pu", "xtf_pu"]] *= 1.371
+    if "load" in names:
+        scale("load", ("p_mw", "q_mvar", "scaling"))
+    if "generator_limit" in names:
+        for table in ("gen", "sgen", "ext_grid"):
+            scale(table, ("min_p_mw", "max_p_mw", "p_mw", "scaling"))
+        scale("load", ("min_p_mw", "max_p_mw"))
+    if "cost" in names:
+        scale("poly_cost", ("cp1_eur_per_mw",))
+        net.pwl_cost["points"] = [
+            [[a, b, 1.2 * c] for a, b, c in row] for row in net.pwl_cost.points
+        ]
+    for table in ("gen", "sgen", "load"):
+        scale(table, ("sn_mva", "q_mvar") if table != "load" else ("sn_mva",))
+    return net
+
+
+@pytest.mark.parametrize("names", SETS)
+@pytest.mark.parametrize("make", [wide_net, pwl_net])
+def test_what_is_left_is_the_same_whatever_the_private_numbers_are(make, names):
+    net, other = make(), other_numbers(make(), names)
+    assert_same(fmt.strip(other, names), fmt.strip(net, names))
+    # The control: of each parameter that is public something is left.
+    for name in set(PARAMETERS) - set(names):
+        changed = other_numbers(make(), (*names, name))
+        with pytest.raises(AssertionError):
+            assert_same(fmt.strip(changed, names), fmt.strip(net, names))
+
+
+def rated_net(parallel=1):
+    """A transformer with numbers of a few digits, as people write them."""
+    net = pp.create_empty_network(sn_mva=100.0)
+    for volts in (110.0, 110.0, 20.0):
+        pp.create_bus(net, volts)
+    pp.create_line_from_parameters(net, 0, 1, 10.0, 0.0, 0.4, 9.0, 0.3, max_loading_percent=100.0)
+    pp.create_transformer_from_parameters(
+        net, 1, 2, 37.3, 110.0, 20.0, 0.41, 11.2, 0.0, 0.0, max_loading_percent=100.0,
+        parallel=parallel,
+    )  # fmt: skip
+    pp.create_load(net, 2, 20.0)
+    pp.create_ext_grid(net, 0, min_p_mw=0.0, max_p_mw=100.0)
+    pp.create_poly_cost(net, 0, "ext_grid", cp1_eur_per_mw=10.0)
+    return net
+
+
+def possible_ratings(resistance, reactance, rounded):
+    """Pairs (vk in %, rating in MVA), one decimal each, that have this impedance on 100 MVA."""
+    short, rating = np.meshgrid(np.arange(50, 201) / 10, np.arange(50, 2001) / 10, indexing="ij")
+    # The resistive part has two decimals: the nearest is the best guess.
+    lossy = np.round(resistance * rating, 2)
+    fits = np.isclose(rounded(lossy / rating), resistance, rtol=1e-9)
+    fits &= np.isclose(rounded(np.sqrt(short**2 - lossy**2) / rating), reactance, rtol=1e-9)
+    return set(zip(short[fits].tolist(), rating[fits].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("route", ["file", "split"])
+def test_the_rating_of_a_transformer_can_not_be_worked_out(route, tmp_path, monkeypatch):
+    network = fmt.read(rated_net())
+
+    def published():
+        if route == "split":
+            lines = network.split("capacity", (1.0, 500.0))[1].branches
+            return lines.resistance[1], lines.reactance[1]
+        path = tmp_path / "release.json"
+        network.with_capacity([55.0, 41.0]).write_release(path, "capacity")
+        (trafo,) = pp.from_json(str(path)).trafo.itertuples()
+        assert trafo.sn_mva == 100.0
+        whole, lossy = trafo.vk_percent / trafo.sn_mva, trafo.vkr_percent / trafo.sn_mva
+        return lossy, np.sqrt(whole**2 - lossy**2)
+
+    found = possible_ratings(*published(), three_digits)
+    ratings = np.array([rating for _, rating in found])
+    assert (11.2, 37.3) in found
+    assert len(set(ratings)) > 40
+    assert ratings.min() < 20
+    assert ratings.max() > 60
+    assert np.mean(np.abs(ratings - 37.3) < 2) < 0.2
+    # The control: with all digits there is one.
+    whole = (lambda values: np.asarray(values)) if route == "file" else None
+    if whole is not None:
+        monkeypatch.setattr(pandapower_release, "coarse", whole)
+    else:
+        monkeypatch.setattr("gridveil.grid.public.coarse", np.asarray)
+    assert possible_ratings(*published(), np.asarray) == {(11.2, 37.3)}
+
+
+def test_units_in_parallel_are_published_as_one(tmp_path):
+    """Half the rating twice is the same transformer; so is a line with more circuits."""
+    twice = rated_net(parallel=2)
+    twice.trafo["sn_mva"] /= 2
+    twice.line["parallel"], twice.line["length_km"] = 3, 30.0
+    texts = []
+    for net in (rated_net(), twice):
+        network = fmt.read(net).with_capacity([55.0, 41.0])
+        network.write_release(tmp_path / "release.json", "capacity")
+        texts.append((tmp_path / "release.json").read_text())
+    assert texts[0] == texts[1]
+    again = fmt.read(tmp_path / "release.json")
+    np.testing.assert_allclose(again.branches.capacity, [55.0, 41.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_a_set_power_is_published_where_a_unit_can_not_move(parameter):
+    """As the file has it, unless limits are private; of what can be dispatched nothing is."""
+    net = wide_net()
+    bare = fmt.strip(net, parameter)
+    fixed = parameter != "generator_limit"
+    assert bare.gen.p_mw.tolist() == [0.0, 9.3719 if fixed else 0.0]
+    assert bare.sgen.p_mw.tolist() == [7.9133 if fixed else 0.0, 0.0]
+    assert bare.sgen.scaling.tolist() == [0.871 if fixed else 1.0, 1.0]
+    assert bare.gen.scaling.tolist() == [1.0, 1.0]
+    assert not bare.sgen.q_mvar.any()
+    moving = bare.load[net.load.controllable]
+    assert moving[["p_mw", "q_mvar", "scaling"]].to_numpy().tolist() == [[0.0, 0.0, 1.0]]
+    for table in ("gen", "sgen", "load"):
+        assert bare[table].sn_mva.isna().all()
+    # Bounds of a load that can't move are no limits of a unit; those of one that can are.
+    still = bare.load[~net.load.controllable]
+    for name in ("min_p_mw", "max_p_mw"):
+        assert name not in still or still[name].isna().all()
+    if fixed:
+        assert moving.max_p_mw.tolist() == net.load.max_p_mw[net.load.controllable].tolist()
+
+
+def lossless_net():
+    """Without resistance, taps and shifts, where every DC model is the same."""
+    net = wide_net()
+    net.line["r_ohm_per_km"] = 0.0
+    net.impedance[["rft_pu", "rtf_pu"]] = 0.0
+    net.trafo[["vkr_percent", "pfe_kw", "shift_degree"]] = 0.0
+    net.trafo["tap_pos"], net.trafo["vn_lv_kv"] = 0, 20.0
+    return net
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_rundcopp_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path, ledger):
+    net = lossless_net()
+    network = fmt.read(net)
+    alpha = {"capacity": 2, "load": 1, "generator_limit": 1, "cost": 1}[parameter]
+    made = grid.release(
+        network, Population(1), parameter=parameter, epsilon=1, alpha=alpha, ledger=ledger
+    )
+    bundle = made.write(tmp_path / "bundle")
+    theirs = pp.from_json(str(bundle / "network.json"))
+    pp.rundcopp(theirs)
+    pp.rundcopp(net)
+    assert theirs.res_cost == pytest.approx(made.solutions.cost[0], rel=1e-6)
+    said = evaluate(bundle, lossless_net()).population
+    assert said.infeasible == 0
+    assert said.bias == pytest.approx(100 * (theirs.res_cost / net.res_cost - 1), abs=1e-4)
+    assert not leaks(bundle / "network.json", private_numbers(net, network, [parameter]))
+    assert any("can't be dispatched" in line for line in made.statement.body["limitations"])
+
+
+def test_curves_are_released_with_private_limits_only_where_they_are_public(tmp_path, ledger):
+    network = fmt.read(pwl_net())
+    asked = {"parameter": "generator_limit", "epsilon": 1, "alpha": 1, "ledger": ledger}
+    with pytest.raises(InputError, match="inner breakpoints"):
+        grid.release(network, Population(1), **asked)
+    made = grid.release(network, Population(1), public_curves=True, **asked)
+    net = pp.from_json(str(made.write(tmp_path / "bundle") / "network.json"))
+    pp.rundcopp(net)
+    assert net.res_cost == pytest.approx(solve(made.data).cost[0], rel=1e-5)
+    (points,) = net.pwl_cost.points
+    assert [points[0][1], points[1][1]] == [20.0, 40.0]
 
 
 def test_pwl_breakpoints_follow_the_released_limits(tmp_path):

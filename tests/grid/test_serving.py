@@ -40,7 +40,8 @@ def instance(seed, parameters, *, models=4, noise=40.0):
     network = random_network(seed, buses=4, extra=1, tight=0.8)
     if "cost" in names:
         network = network.linearised()
-    public = split_parts(network, names, {name: RANGES[name] for name in names})[1]
+    limits = {name: RANGES[name] for name in names}
+    public = split_parts(network, names, limits, public_curves=True)[1]
     units, lines = len(network.generators), len(network.branches)
     population = Population(
         models,

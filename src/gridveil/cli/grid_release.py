@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gridveil.cli import typed
 from gridveil.cli.cases import CaseArgument, read
 from gridveil.cli.console import (
     ForceOption,
@@ -17,7 +18,6 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
-from gridveil.errors import InputError
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ModelErrors
@@ -74,6 +74,14 @@ def release(
         str | None,
         typer.Option(help="certified, capacity: the public ratings in MW, as in 105,240,300."),
     ] = None,
+    public_curves: Annotated[
+        bool,
+        typer.Option(
+            "--public-curves",
+            help="generator_limit: breakpoints of cost curves are public, and not made from the "
+            "limits.",
+        ),
+    ] = False,
     rounds: Annotated[
         int | None, typer.Option(help="paper: models that are matched (T); 10 by default.")
     ] = None,
@@ -98,8 +106,8 @@ def release(
 ) -> None:
     """Release parameters of a network with a differential-privacy guarantee.
 
-    Example: [cyan]gridveil grid release case.m --parameter capacity --alpha 30 --epsilon 1
-    -o out[/]
+    Example: [cyan]gridveil grid release rts96-paper --parameter capacity --alpha 30
+    --epsilon 1 -o out-grid[/]
     """
     from gridveil.bundle import check_target
     from gridveil.cli.progress import steps
@@ -116,13 +124,14 @@ def release(
             models,
             parameter=parameter,
             epsilon=epsilon,
-            alpha=_alpha(alpha),
+            alpha=typed.alpha(alpha),
             method=method,  # type: ignore[arg-type]
-            limits=_limits(limits),
-            margin=None if margin is None else _share(margin),
+            limits=typed.limits(limits),
+            margin=None if margin is None else typed.share(margin),
             total_share=total_share,
             published_total=published_total,
-            catalogue=None if catalogue is None else _numbers(catalogue, "--catalogue"),
+            catalogue=None if catalogue is None else typed.numbers(catalogue, "--catalogue"),
+            public_curves=public_curves,
             rounds=rounds,
             price=price,
             penalty=penalty,
@@ -158,7 +167,7 @@ def evaluate(
 
     What it prints must not be published, and must not decide whether, when or which release is.
 
-    Example: [cyan]gridveil grid evaluate out --against case.m --report owner.html[/]
+    Example: [cyan]gridveil grid evaluate out-grid --against rts96-paper --report owner.html[/]
     """
     from gridveil.bundle import check_owner_file
     from gridveil.cli.progress import steps
@@ -180,58 +189,6 @@ def evaluate(
         from rich.markup import escape
 
         out().print(f"The owner's report: {escape(str(written))}")
-
-
-def _alpha(text: str) -> str | dict[str, str]:
-    if "=" not in text:
-        return text
-    found = {}
-    for one in text.split(","):
-        name, equals, value = (part.strip() for part in one.partition("="))
-        if not (name and equals and value) or name in found:
-            raise InputError(
-                f"--alpha has {text!r}, where one alpha for each parameter is needed.",
-                remedy="Write --alpha 30, or --alpha capacity=30,cost=1.",
-            )
-        found[name] = value
-    return found
-
-
-def _limits(given: list[str] | None) -> Any:
-    if not given:
-        return None
-    found = {}
-    for one in given:
-        name, equals, ends = (part.strip() for part in one.rpartition("="))
-        pair = _numbers(ends.replace(":", ","), "--range")
-        single = not equals and len(given) == 1
-        if len(pair) != 2 or not (name or single) or name in found:
-            raise InputError(
-                f"The range {one!r} can't be used.",
-                remedy="Write --range 1:5000, or --range capacity=1:5000 --range load=0:500.",
-            )
-        found[name] = (pair[0], pair[1])
-    return found.get("", found)
-
-
-def _share(text: str) -> float:
-    number = text.strip().removesuffix("%")
-    try:
-        return float(number) / (100 if number != text.strip() else 1)
-    except ValueError:
-        raise InputError(
-            f"--margin has {text!r}, where a share is needed.", remedy="Write 4% or 0.04."
-        ) from None
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(
-            f"{option} has {text!r}, where numbers are needed.",
-            remedy="Write numbers with commas between them.",
-        ) from None
 
 
 def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool) -> None:

@@ -252,7 +252,11 @@ class Network:
         return found
 
     def split(
-        self, parameter: str | Sequence[str], limits: Range | Mapping[str, Range]
+        self,
+        parameter: str | Sequence[str],
+        limits: Range | Mapping[str, Range],
+        *,
+        public_curves: bool = False,
     ) -> tuple[Sealed[Any], PublicNetwork]:
         """Take one parameter or several out: their values sealed, and the network without them.
 
@@ -265,6 +269,8 @@ class Network:
             The public range of its values, in MW or $/MWh; for several parameters a mapping of
             their names to ranges. Values outside are clipped. The lower end must be positive for
             capacities: a released 0 would mean that there is no limit.
+        public_curves
+            Where generator limits are private: the inner breakpoints of cost curves are public.
 
         Returns
         -------
@@ -279,7 +285,7 @@ class Network:
         """
         from gridveil.grid.public import split
 
-        return split(self, parameter, limits)
+        return split(self, parameter, limits, public_curves=public_curves)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the network as the kind that it came from, MATPOWER where there was no file.

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
 from gridveil.grid.costs import clip_points
-from gridveil.grid.formats import Source, module_of
-from gridveil.grid.network import Bools, Floats, Network, Table, as_floats
+from gridveil.grid.formats import Source, coarse, module_of
+from gridveil.grid.network import Bools, Branches, Floats, Network, Table, as_floats
 from gridveil.grid.ranges import (
     PARAMETERS,
     Range,
@@ -200,27 +200,40 @@ class PublicNetwork:
 
 
 def split(
-    network: Network, parameter: str | Sequence[str], limits: Range | Mapping[str, Range]
+    network: Network,
+    parameter: str | Sequence[str],
+    limits: Range | Mapping[str, Range],
+    *,
+    public_curves: bool = False,
 ) -> tuple[Sealed[Any], PublicNetwork]:
     """See `Network.split`."""
-    parts, public = _split(network, parameter, limits)
+    parts, public = _split(network, parameter, limits, public_curves)
     return (parts[0] if len(parts) == 1 else seal_together(parts)), public
 
 
 def split_parts(
-    network: Network, parameters: str | Sequence[str], limits: Range | Mapping[str, Range]
+    network: Network,
+    parameters: str | Sequence[str],
+    limits: Range | Mapping[str, Range],
+    *,
+    public_curves: bool = False,
 ) -> tuple[Sealed[tuple[Floats, ...]], PublicNetwork]:
     """As `Network.split`, with a tuple of vectors in the seal however many parameters there are."""
-    parts, public = _split(network, parameters, limits)
+    parts, public = _split(network, parameters, limits, public_curves)
     return seal_together(parts), public
 
 
 def _split(
-    network: Network, given: str | Sequence[str], limits: Range | Mapping[str, Range]
+    network: Network,
+    given: str | Sequence[str],
+    limits: Range | Mapping[str, Range],
+    public_curves: bool,
 ) -> tuple[list[Sealed[Floats]], PublicNetwork]:
     parameters = check_parameters(given)
     ranges = check_ranges(parameters, limits)
     public = _without_copies(network, ranges)
+    if "generator_limit" in parameters and not public_curves:
+        _refuse_curves(network)
     support: dict[str, Bools] = {}
     private: dict[str, dict[str, str]] = {table: {} for table in TABLES}
     sealed, signs = [], []
@@ -257,9 +270,30 @@ def _signs(values: Floats, parameter: str) -> Floats:
     return np.where((values < 0) & (parameter != "capacity"), -1.0, 1.0)
 
 
+def _refuse_curves(network: Network) -> None:
+    """Raise where cost curves have inner breakpoints.
+
+    Most curves are sampled between a unit's limits: from evenly spaced inner points, or from the
+    slopes at the ends, the limits follow exactly.
+    """
+    for name, points in zip(network.generators.name, network.generators.points, strict=True):
+        if points is not None and len(points) > 2:
+            raise InputError(
+                f"Generator limits are private, and the cost of generator {name} is a curve with "
+                "inner breakpoints, from which its limits can often be worked out.",
+                remedy="If the breakpoints are public and were not made from the limits, say so: "
+                "public_curves=True (--public-curves). Otherwise give polynomial costs.",
+            )
+
+
 def _without_copies(network: Network, ranges: Mapping[str, Limits]) -> Network:
     """The network without what copies private parameters in other columns of the model."""
     units = network.generators
+    branches = network.branches
+    if "capacity" in ranges and isinstance(network.source, Source):
+        rated = getattr(module_of(network.source.kind), "rated_branches", None)
+        if rated is not None:
+            branches = _with_coarse_impedance(branches, rated(network.source.data))
     if "generator_limit" in ranges:
         # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
         limits = ranges["generator_limit"]
@@ -272,7 +306,16 @@ def _without_copies(network: Network, ranges: Mapping[str, Limits]) -> Network:
                 remedy="Split network.linearised() instead.",
             )
         units = replace(units, constant=np.zeros(len(units)))
-    return replace(network, generators=units)
+    return replace(network, generators=units, branches=branches)
+
+
+def _with_coarse_impedance(branches: Branches, rated: Bools) -> Branches:
+    """Impedances that a file gives on a rating, without the digits that would tell the rating."""
+    few: dict[str, Any] = {
+        name: np.where(rated, coarse(getattr(branches, name)), getattr(branches, name))
+        for name in ("resistance", "reactance")
+    }
+    return replace(branches, **few)
 
 
 def _stripped(source: Any, parameters: tuple[str, ...]) -> Source | None:

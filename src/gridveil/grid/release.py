@@ -54,7 +54,16 @@ _LIMITATIONS = (
     "Values that come from a short public list (standard ratings) can be guessed from noisy ones "
     "where alpha is below the spacing of the list: choose alpha above it.",
     "Models of the population that ran on the real network are evidence about it, outside epsilon.",
+    "Outputs of units that can't be dispatched are published as the file has them: where they come "
+    "from a dispatch of the real network they are evidence about it, outside epsilon.",
 )
+_OF_PARAMETERS = {
+    "capacity": "Impedances of transformers are given on their ratings; they are published with "
+    "three digits, which leaves fewer ratings possible than there were.",
+    "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
+    "a nominal power) move together: a change of that number is one of several entries.",
+}
+_CURVES = "Breakpoints of cost curves were declared public: limits that they were made from follow."
 
 
 class GridRelease(Release):
@@ -104,6 +113,7 @@ def release(
     total_share: Exact | None = None,
     published_total: float | None = None,
     catalogue: Sequence[float] | None = None,
+    public_curves: bool = False,
     rounds: int | None = None,
     price: Exact | None = None,
     penalty: float | None = None,
@@ -148,6 +158,9 @@ def release(
         the same total and differ in two loads, which takes twice the noise.
     catalogue
         Certified, capacities: public ratings in MW that every capacity has one of.
+    public_curves
+        Generator limits: cost curves have inner breakpoints, and these are public. Say so only
+        where they were not made from the limits, which would follow from them.
     rounds
         Paper: how many models are matched (T); 10 by default.
     price
@@ -197,7 +210,9 @@ def release(
     )
     total = Budget(epsilon).total
     network = with_linear_costs(network, parameters)
-    sealed, public = split_parts(network, parameters, ranges_of(parameters, limits))
+    sealed, public = split_parts(
+        network, parameters, ranges_of(parameters, limits), public_curves=public_curves
+    )
     adjacency = neighbours(public, alpha, published=settings.published_total is not None)
     say("checking the models")
     models = check_models(public, population)
@@ -209,7 +224,7 @@ def release(
     account = _account(public, total, adjacency, settings, dataset, ledger, seed)
     task = Task(account, sealed, private, settings, say)
     outcome = run(task, prepared)
-    return GridRelease(task, outcome, _facts(task, outcome))
+    return GridRelease(task, outcome, _facts(task, outcome, public_curves=public_curves))
 
 
 def _account(
@@ -238,7 +253,7 @@ def _account(
     )
 
 
-def _facts(task: Task, outcome: Outcome) -> Facts:
+def _facts(task: Task, outcome: Outcome, *, public_curves: bool) -> Facts:
     private, settings = task.private, task.settings
     public, models = private.public, private.models
     what = ", ".join(public.parameters)
@@ -263,6 +278,12 @@ def _facts(task: Task, outcome: Outcome) -> Facts:
     if settings.restoration == "exact":
         known["time limit of a restoration, s"] = settings.time_limit
     clear = [name for name in PARAMETERS if name not in public.parameters]
+    limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
+    if settings.published_total is not None:
+        clear.append("total load")
+    if "generator_limit" in public.parameters and public_curves:
+        clear.append("breakpoints of cost curves")
+        limitations.append(_CURVES)
     return Facts(
         kind=KIND,
         method=settings.method,
@@ -278,8 +299,20 @@ def _facts(task: Task, outcome: Outcome) -> Facts:
         restoration=None
         if outcome.solver is None
         else Restoration(solver=outcome.solver, gap=outcome.gap),
-        limitations=_LIMITATIONS,
+        limitations=[line for line in limitations if line],
+        adjacency=_adjacency(public, settings),
     )
+
+
+def _adjacency(public: PublicNetwork, settings: Settings) -> str:
+    words = []
+    if settings.published_total is not None:
+        words.append(
+            "The total load is public: loads differ in two entries, one up and one down by as much."
+        )
+    if "generator_limit" in public.parameters:
+        words.append("In neither is a lower limit above its upper one.")
+    return " ".join(words)
 
 
 def _suffix(network: Network) -> str:

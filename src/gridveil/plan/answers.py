@@ -69,8 +69,9 @@ class Planner:
             Where the choice itself is not one; a bad text field is told in its own place.
         """
         kind, choice = self._choice(asked)
-        adjacency = kind.adjacency(choice)
         fields = _texts(kind, asked.get("fields"))
+        choice = replace(choice, limits=kind.limits(fields))
+        adjacency = kind.adjacency(choice)
         dataset = _text(asked.get("dataset"))
         return {
             "guarantee": _guarantee(adjacency, choice.epsilon),
@@ -133,7 +134,7 @@ class Planner:
         dataset: str,
     ) -> dict[str, Any]:
         path = ledger_path(self._given)
-        if not path.exists():
+        if not path.exists() or not path.stat().st_size:  # opening an empty file would make one
             text = f"There is no ledger at {path} yet: the first release makes it."
             return {"state": "none", "text": text}
         try:

@@ -32,6 +32,13 @@ _GROUPS = (2, 5, 10)
 _SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
 
 
+ADJACENCY = (
+    "Same public data, length, order and missing rows; one entry of one private parameter differs "
+    "by at most its alpha, both values inside its range."
+)
+"""Who is a neighbour, in words; a release may have more to say."""
+
+
 @dataclass(frozen=True)
 class Restoration:
     """How the noisy data was repaired. It sees noisy and public data only."""
@@ -61,6 +68,8 @@ class Facts:
         How the noisy data was repaired, if it was.
     limitations
         What the guarantee does not cover here, a line each.
+    adjacency
+        What more is the same, or differs, between two neighbours than `ADJACENCY` says.
     """
 
     kind: str
@@ -71,6 +80,7 @@ class Facts:
     published_in_clear: Sequence[str] = ()
     restoration: Restoration | None = None
     limitations: Sequence[str] = ()
+    adjacency: str = ""
 
 
 class Statement:
@@ -139,8 +149,7 @@ def make_statement(account: Account, facts: Facts) -> Statement:
                 "epsilon": str(total),
                 "neighbours": [one.to_json(total) for one in account.adjacency],
                 "epsilon_of_k_entries": {str(k): str(k * total) for k in _GROUPS},
-                "adjacency": "Same public data, length, order and missing rows; one entry of one "
-                "private parameter differs by at most its alpha, both values inside its range.",
+                "adjacency": f"{ADJACENCY} {facts.adjacency}".strip(),
             },
             "mechanisms": [record.to_json() for record in account.records],
             "composition": "sequential: the epsilons of the mechanisms add up",

@@ -22,8 +22,10 @@ line               kept: ends, length, impedance, parallel, in_service, coordina
 trafo              kept: ends, voltages, impedance, tap, parallel, in_service, limit
 impedance          kept: ends, impedance, in_service, limit
 switch             kept: bus, element, et, closed
-load               kept: bus, p_mw, q_mvar, scaling, in_service, controllable, limits
-gen, sgen          kept: bus, in_service, controllable, slack, limits; p_mw only of fixed ones
+load               kept: bus, in_service, controllable; p_mw, q_mvar and scaling of fixed ones,
+                   limits of controllable ones
+gen, sgen          kept: bus, in_service, controllable, slack, limits; p_mw and an sgen's scaling
+                   only of fixed ones
 ext_grid, shunt    kept: bus, in_service, limits; power of shunts
 poly_cost          kept: cost of active power; that of reactive power is 0
 pwl_cost           kept: active power
@@ -36,18 +38,25 @@ dropped            res_*, std_types, std_type, type, zone, measurement, controll
 and in particular, names of elements being kept unless they are the ones with the private number:
 
 =================  ===============================================================================
-capacity           line: max_i_ka from the released capacity at 100% loading, df 1; name dropped.
-                   trafo: sn_mva is the net's base and vk_percent, vkr_percent are on it;
-                   max_loading_percent from the released capacity; no-load losses 0; name dropped.
-                   impedance: sn_mva from the released capacity, per-unit values on it
+capacity           line: max_i_ka from the released capacity at 100% loading, df 1; its whole
+                   impedance on a length of 1 km, parallel 1, c and g 0; name dropped.
+                   trafo: sn_mva is the net's base; vk_percent, vkr_percent are on it, from an
+                   impedance with three digits; parallel 1, no-load losses 0;
+                   max_loading_percent from the released capacity; name dropped.
+                   impedance: sn_mva from the released capacity, per-unit values on it, from an
+                   impedance with three digits; shunt parts 0; name dropped
 load               load: p_mw from the released load of the bus (all on its first load);
-                   q_mvar 0, scaling 1, name dropped
+                   q_mvar 0, scaling 1, name dropped. What a controllable load may take is the
+                   limit of a unit: it is kept
 generator_limit    min_p_mw, max_p_mw (and p_mw of fixed units) from the released limits; scaling
                    1, name dropped; ends of piecewise-linear costs moved to the released limits
 cost               poly_cost and pwl_cost from the released costs; names of units dropped
 =================  ===============================================================================
 
 Several at once: whatever any of them drops is dropped.
+
+Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
+from a catalogue, and a type has a rating there.
 """
 
 from __future__ import annotations
@@ -62,16 +71,17 @@ from typing import Any
 from gridveil.errors import InputError
 from gridveil.grid.checks import check
 from gridveil.grid.costs import clip_points
-from gridveil.grid.formats import Source, optional_library, source_of
+from gridveil.grid.formats import Source, optional_library, source_of, unlogged
 from gridveil.grid.formats.pandapower_edit import put
-from gridveil.grid.formats.pandapower_release import strip
+from gridveil.grid.formats.pandapower_release import rated_branches, strip
 from gridveil.grid.formats.pandapower_tables import build
 from gridveil.grid.network import Network
 from gridveil.grid.public import check_parameters
 
-__all__ = ["read", "strip", "write", "write_release"]
+__all__ = ["rated_branches", "read", "strip", "write", "write_release"]
 
 
+@unlogged("pandapower")
 def read(source: str | os.PathLike[str] | Any) -> Network:
     """Read a pandapower net, or a ``.json`` file of one.
 
@@ -93,6 +103,7 @@ def read(source: str | os.PathLike[str] | Any) -> Network:
     return check(replace(build(net), source=Source("pandapower", net)))
 
 
+@unlogged("pandapower")
 def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     """The net that `network` came from with the values that changed; written where `path` says.
 
@@ -106,6 +117,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     return _save(net, path)
 
 
+@unlogged("pandapower")
 def write_release(
     network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
 ) -> Any:

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridveil.grid.formats.pandapower_columns import UNLIMITED_MVA, column, fixed, flags
+from gridveil.grid.formats import coarse, unlogged
+from gridveil.grid.formats.pandapower_columns import (
+    BRANCH_TABLES,
+    UNLIMITED_MVA,
+    column,
+    fixed,
+    flags,
+)
 from gridveil.grid.formats.pandapower_costs import POLYNOMIAL, areas, cost_rows, read_costs
 from gridveil.grid.formats.pandapower_trafo import rated_impedance, trafo_values
+from gridveil.grid.network import Bools
 from gridveil.grid.public import check_parameters
 
 # Columns that are copied as they are. Whatever is not here is not written.
@@ -48,9 +56,28 @@ UNITS = ("gen", "sgen", "ext_grid", "load")
 # people write ratings into them. Table and index stay, so an element can still be told.
 WITHHELD: dict[str, dict[str, tuple[str, ...]]] = {
     "capacity": {
-        "line": ("name", "max_i_ka", "df", "max_loading_percent"),
+        "line": (
+            *("name", "max_i_ka", "df", "max_loading_percent"),
+            *(
+                "length_km",
+                "r_ohm_per_km",
+                "x_ohm_per_km",
+                "c_nf_per_km",
+                "g_us_per_km",
+                "parallel",
+            ),
+        ),
         "trafo": (
-            *("name", "sn_mva", "vk_percent", "vkr_percent", "pfe_kw", "i0_percent", "df"),
+            *(
+                "name",
+                "sn_mva",
+                "vk_percent",
+                "vkr_percent",
+                "pfe_kw",
+                "i0_percent",
+                "df",
+                "parallel",
+            ),
             *("max_loading_percent", "leakage_resistance_ratio_hv", "leakage_reactance_ratio_hv"),
         ),
         "impedance": ("name", "sn_mva", *KEPT["impedance"][5:]),
@@ -74,6 +101,7 @@ NEUTRAL: dict[str, float] = {
 SHAPES = {"Point", "LineString"}
 
 
+@unlogged("pandapower")
 def strip(net: Any, parameters: str | Sequence[str]) -> Any:
     """A new net with what all of `parameters` have on their allow-lists, and nothing else."""
     private = check_parameters(parameters)
@@ -87,6 +115,7 @@ def strip(net: Any, parameters: str | Sequence[str]) -> Any:
         allowed = [name for name in (*kept, *limits) if name not in withheld]
         bare[table] = _table(net[table], bare[table], allowed)
     _drop_dispatch(net, bare)
+    _drop_bounds(net, bare)
     if "capacity" in private:
         _without_ratings(net, bare)
     if "cost" not in private:
@@ -143,25 +172,48 @@ def _shape(text: Any) -> str | None:
 
 def _drop_dispatch(net: Any, bare: Any) -> None:
     """A set power is data only where a unit can't move; elsewhere it is a result."""
-    for table in ("gen", "sgen"):
-        moving = ~fixed(net, table)
-        bare[table].loc[moving, "p_mw"] = 0.0
-    moving = flags(net.load, "controllable", False)
-    bare.load.loc[moving, ["p_mw", "q_mvar"]] = 0.0
+    moving = {table: ~fixed(net, table) for table in ("gen", "sgen")}
+    moving["load"] = flags(net.load, "controllable", False)
+    for table, which in moving.items():
+        for name, nothing in (("p_mw", 0.0), ("q_mvar", 0.0), ("scaling", 1.0)):
+            if name in bare[table].columns:
+                bare[table].loc[which, name] = nothing
+
+
+def _drop_bounds(net: Any, bare: Any) -> None:
+    """Limits of a load are a unit's where it can move; elsewhere they bound or copy the load."""
+    still = ~flags(net.load, "controllable", False)
+    for name in LIMITS:
+        if name in bare.load.columns:
+            bare.load.loc[still, name] = np.nan
+
+
+def rated_branches(net: Any) -> Bools:
+    """Which branches have impedances on their ratings: all but the lines."""
+    return np.concatenate([np.full(len(net[table]), table != "line") for table in BRANCH_TABLES])
 
 
 def _without_ratings(net: Any, bare: Any) -> None:
-    """Impedances (public) on the net's base instead of on ratings (private)."""
+    """Impedances (public) as they are in all, on the net's base instead of on ratings (private).
+
+    How many circuits or units in parallel share one, how long a line is and its capacitance go:
+    with the impedance they tell its type and how often it is there, and so its rating.
+    """
+    each = column(net.line, "length_km", "line") / column(net.line, "parallel", "line", 1.0)
+    bare.line["length_km"] = 1.0
+    for name in ("r_ohm_per_km", "x_ohm_per_km"):
+        bare.line[name] = column(net.line, name, "line") * each
     _, resistance, reactance, _, _ = trafo_values(net)
     bare.trafo["sn_mva"] = float(net.sn_mva)
     bare.trafo["vk_percent"], bare.trafo["vkr_percent"] = rated_impedance(
-        net, resistance, reactance
+        net, coarse(resistance), coarse(reactance)
     )
     bare.impedance["sn_mva"] = UNLIMITED_MVA
     rating = column(net.impedance, "sn_mva", "impedance")
     for name in ("rft_pu", "xft_pu", "rtf_pu", "xtf_pu"):
         values = column(net.impedance, name, "impedance", 0.0)
-        bare.impedance[name] = values / rating * UNLIMITED_MVA
+        on_base = coarse(values / rating * float(net.sn_mva))
+        bare.impedance[name] = on_base / float(net.sn_mva) * UNLIMITED_MVA
 
 
 def _keep_costs(net: Any, bare: Any, *, with_points: bool) -> None:

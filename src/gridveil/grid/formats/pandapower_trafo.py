@@ -121,8 +121,8 @@ def _added(frame: pd.DataFrame, changer: str, which: Bools, volts: Floats) -> tu
 
 
 def rated_impedance(net: Any, resistance: Floats, reactance: Floats) -> tuple[Floats, Floats]:
-    """``vk_percent`` and ``vkr_percent`` on the net's base, without a magnetising branch."""
+    """``vk_percent`` and ``vkr_percent`` on the net's base, of one unit without magnetisation."""
     _, low, _ = _tapped(net.trafo)
-    scale = (low / _nominal(net, "lv_bus")) ** 2 / column(net.trafo, "parallel", "trafo", 1.0) / 100
+    scale = (low / _nominal(net, "lv_bus")) ** 2 / 100
     whole = np.sign(reactance) * np.hypot(resistance, reactance)
     return whole / scale, resistance / scale

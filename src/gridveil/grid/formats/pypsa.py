@@ -31,9 +31,10 @@ dropped            all series, all results (p, p0, p1, mu_*, marginal_price, *_o
 and in particular, names of elements being kept unless they are the ones with the private number:
 
 =================  ===============================================================================
-capacity           lines: s_nom from the released capacity, s_max_pu 1; named by order.
-                   transformers: s_nom is 1 and x, r are on it; s_max_pu from the released
-                   capacity; b, g 0; named by order
+capacity           lines: s_nom from the released capacity, s_max_pu 1; length, b, g 0, which tell
+                   how many circuits there are; named by order.
+                   transformers: s_nom is 1; x, r are on it, with three digits; s_max_pu from the
+                   released capacity; b, g 0; named by order
 load               loads: p_set from the released load of the bus (all on its first load), q_set 0,
                    sign -1; named by order
 generator_limit    generators: p_nom, p_min_pu, p_max_pu from the released limits, no p_set; named
@@ -43,6 +44,9 @@ cost               generators: marginal_cost and marginal_cost_quadratic from th
 =================  ===============================================================================
 
 Several at once: whatever any of them drops is dropped.
+
+Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
+from a catalogue, and a type has a rating there.
 """
 
 from __future__ import annotations
@@ -55,16 +59,17 @@ from typing import Any
 
 from gridveil.errors import InputError
 from gridveil.grid.checks import check
-from gridveil.grid.formats import Source, optional_library, source_of
+from gridveil.grid.formats import Source, optional_library, source_of, unlogged
 from gridveil.grid.formats.pypsa_edit import put
-from gridveil.grid.formats.pypsa_release import strip
+from gridveil.grid.formats.pypsa_release import rated_branches, strip
 from gridveil.grid.formats.pypsa_tables import Snapshot, build
 from gridveil.grid.network import Network
 from gridveil.grid.public import check_parameters
 
-__all__ = ["read", "strip", "write", "write_release"]
+__all__ = ["rated_branches", "read", "strip", "write", "write_release"]
 
 
+@unlogged("pypsa")
 def read(source: str | os.PathLike[str] | Any, snapshot: Any = None) -> Network:
     """Read a PyPSA network, or a ``.nc`` file of one.
 
@@ -94,6 +99,7 @@ def read(source: str | os.PathLike[str] | Any, snapshot: Any = None) -> Network:
     return check(replace(build(data), source=Source("pypsa", data)))
 
 
+@unlogged("pypsa")
 def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     """The PyPSA network that `network` came from with what changed; written where `path` says.
 
@@ -108,6 +114,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     return _save(copied.network, path)
 
 
+@unlogged("pypsa")
 def write_release(
     network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
 ) -> Any:

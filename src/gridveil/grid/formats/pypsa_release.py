@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridveil.grid.formats.pypsa_tables import Snapshot, per_unit, static, values
+from gridveil.grid.formats import coarse, unlogged
+from gridveil.grid.formats.pypsa_tables import BRANCHES, Snapshot, per_unit, static, values
+from gridveil.grid.network import Bools
 from gridveil.grid.public import check_parameters
 
 # Attributes that are copied, at the snapshot. Whatever is not here is not written.
@@ -33,7 +35,8 @@ KEPT: dict[str, tuple[str, ...]] = {
 # names too, since people write ratings into them; their order stays.
 WITHHELD: dict[str, dict[str, tuple[str, ...]]] = {
     "capacity": {
-        "Line": ("s_nom", "s_max_pu"),
+        # With x they tell how many circuits a line has: b / x goes with the square of that.
+        "Line": ("s_nom", "s_max_pu", "length", "b", "g"),
         "Transformer": ("s_nom", "s_max_pu", "x", "r", "b", "g"),
     },
     "load": {"Load": ("p_set", "q_set", "sign")},
@@ -46,6 +49,7 @@ SERIES = {
 }
 
 
+@unlogged("pypsa")
 def strip(data: Snapshot, parameters: str | Sequence[str]) -> Snapshot:
     """A new network with what all of `parameters` have on their allow-lists, and nothing else."""
     private = check_parameters(parameters)
@@ -83,12 +87,18 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
     return np.where(of_type, own, values(data, component, name)) if name in SERIES else own
 
 
+def rated_branches(data: Snapshot) -> Bools:
+    """Which branches have impedances on their ratings: the transformers."""
+    sizes = [len(static(data.network, component)) for component in BRANCHES]
+    return np.repeat([component == "Transformer" for component in BRANCHES], sizes)
+
+
 def _on_base(frame: pd.DataFrame) -> dict[str, Any]:
     """Impedances (public) on 1 MVA instead of on ratings (private), and no limit."""
     rating = frame["s_nom"].to_numpy(dtype=float)
     return {
         "s_nom": np.ones(len(frame)),
         "s_max_pu": np.full(len(frame), np.inf),
-        "x": frame["x"].to_numpy(dtype=float) / rating,
-        "r": frame["r"].to_numpy(dtype=float) / rating,
+        "x": coarse(frame["x"].to_numpy(dtype=float) / rating),
+        "r": coarse(frame["r"].to_numpy(dtype=float) / rating),
     }
