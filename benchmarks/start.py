@@ -1,8 +1,9 @@
-"""How long `gridveil --help` and `import gridveil` take, and what loading everything at once would.
+"""How long `gridveil`, its `--help` and `import gridveil` take, and loading everything at once.
 
-Each line is a fresh interpreter, best and median of several; the last lines load what a release
-needs before anything was asked for, as a package without lazy imports would. Every run's peer is
-checked: the eager ones have the heavy modules loaded, the lazy ones have none.
+Each line is a fresh interpreter, best and median of several, by the script's own way in; the last
+lines load what a release needs before anything was asked for, as a package without lazy imports
+would. Every run's peer is checked: the eager ones have the heavy modules loaded, the lazy ones have
+none.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ import time
 
 RUNS = 15
 HEAVY = ("numpy", "scipy", "pandas", "pyarrow", "opendp", "highspy", "clarabel", "matplotlib")
-COMMAND = "from gridveil.cli.main import app; app({words!r}, standalone_mode=False)"
+COMMAND = """import contextlib, sys
+sys.argv[1:] = {words!r}
+from gridveil.cli.main import run
+with contextlib.suppress(SystemExit):
+    run()"""
 EAGER = f"import {', '.join(HEAVY)}\n"
 CASES = {
     "python itself": "pass",
@@ -23,6 +28,7 @@ CASES = {
     "gridveil --help": COMMAND.format(words=["--help"]),
     "gridveil wind release --help": COMMAND.format(words=["wind", "release", "--help"]),
     "import gridveil, eagerly": EAGER + "import gridveil, gridveil.wind, gridveil.grid",
+    "gridveil, eagerly": EAGER + COMMAND.format(words=[]),
     "gridveil --help, eagerly": EAGER + COMMAND.format(words=["--help"]),
 }
 
@@ -37,7 +43,7 @@ def main() -> None:
         times = [_time(code) for _ in range(RUNS)]
         best[name] = min(times)
         print(f"{name:32}{min(times):>8.3f}{statistics.median(times):>8.3f}")
-    for lazy in ("import gridveil", "gridveil --help"):
+    for lazy in ("import gridveil", "gridveil", "gridveil --help"):
         ratio = best[f"{lazy}, eagerly"] / best[lazy]
         print(f"{lazy}: {ratio:.0f} times as fast as with everything loaded")
 

@@ -1,22 +1,22 @@
 """No private number leaves: canaries in the private data are searched for in all that is published.
 
-A number counts as a canary if it agrees with one, in some unit, to every digit that it has, and has
-six or more. Released values are noisy, so one may agree by chance: with random canaries 0.01 a run
-were found in wind bundles and 0.4 in networks (12 canaries). So the same canary must be found in
-each of five runs with fresh noise, which chance does once in a million; a leak is there every time.
+Released values are noisy, so one may look like a canary by chance. So the same canary must be found
+in each of five runs with fresh noise, which chance does once in a million; a leak is there every
+time. What is searched: the bundle, the ledger, the log, and what commands show on the screen.
 """
 
 import base64
+import importlib.util
 import logging
-import re
 import struct
+import warnings
 from dataclasses import replace
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from canaries import distinctive, leaks, published
 from pyarrow import csv
 from typer.testing import CliRunner
 
@@ -25,147 +25,282 @@ from gridveil.cli.main import app
 from gridveil.wind.demo import CAPACITY, demo_records
 
 RUNS = 5
-DIGITS = 6
-NUMBER = re.compile(rb"\d[\d,]*\.?\d*(?:[eE][+-]?\d{1,2})?")
+ALPHAS = {"capacity": 300, "load": 100, "generator_limit": 100, "cost": 10}
+ALL = ",".join(ALPHAS)
+POWER_UNITS = {"MW": 1.0, "per unit": 1e-2, "percent, pu x 10^4": 1e2, "kW": 1e3, "W": 1e6}
+COST_UNITS = {"$/MWh": 1.0, "$/kWh": 1e-3, "cents": 1e2, "k$ per unit": 1e-1}
+LIBRARIES = {"json": "pandapower", "nc": "pypsa"}
 
 
-def spellings(value, units):
-    """Every way to write a number in these units, rounded to six digits or more."""
-    found = {}
-    for unit, factor in units.items():
-        amount = value * factor
-        for digits in range(DIGITS, 18):
-            found[Decimal(f"{amount:.{digits}g}").normalize()] = f"{value!r} in {unit}"
-        found[Decimal(repr(amount)).normalize()] = f"{value!r} in {unit}"
-    return found
+class Case:
+    """A private file, the command that releases it, and the canaries in it."""
 
+    def __init__(self, path, words, canaries, units):
+        self.path, self.canaries, self.units = path, canaries, units
+        self.words = [*words[:2], path, *words[2:]]
 
-def spoken(blob):
-    """Every number in some bytes, with those inside pictures."""
-    for text in NUMBER.findall(blob):
-        digits = text.replace(b",", b"").decode().rstrip(".")
-        significant = Decimal(digits).normalize()
-        if len(significant.as_tuple().digits) >= DIGITS:
-            yield significant
-    for picture in re.findall(rb"base64,([A-Za-z0-9+/=]+)", blob):
-        decoded = base64.b64decode(picture)
-        for start in (m.start() for m in re.finditer(rb"tEXt|iTXt|eXIf", decoded)):
-            yield from spoken(decoded[start : start + 2000])
-
-
-def leaks(blobs, canaries, units):
-    """The canaries that are somewhere in these bytes, in digits or as floating-point numbers."""
-    wanted, blobs = {}, list(blobs)
-    for value in canaries:
-        wanted |= spellings(value, units)
-    found = {wanted[number] for blob in blobs for number in spoken(blob) if number in wanted}
-    for value in canaries:
-        for unit, factor in units.items():
-            for kind in ("<d", "<f", ">d"):
-                packed = struct.pack(kind, value * factor)
-                if any(packed in blob for blob in blobs):
-                    found.add(f"{value!r} in {unit}, as bytes")
-    return found
-
-
-def published(folder):
-    """All bytes of a bundle, tables unpacked."""
-    for path in folder.rglob("*"):
-        yield path.read_bytes()
-        if path.suffix == ".parquet":
-            table = pq.read_table(path)
-            yield table.schema.to_string().encode()
-            for column in table.columns:
-                yield _flat(column).tobytes()
-
-
-def _flat(column):
-    joined = column.combine_chunks()
-    while pa.types.is_list(joined.type) or pa.types.is_fixed_size_list(joined.type):
-        joined = joined.flatten()
-    return np.asarray(joined.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def run(command, capsys, caplog):
-    """Everything that a command shows and logs."""
-    with caplog.at_level(logging.DEBUG):
-        result = CliRunner().invoke(app, [str(word) for word in command])
-    assert result.exit_code == 0, result.output
-    spilt = capsys.readouterr()
-    return "\n".join([result.output, spilt.out, spilt.err, caplog.text]).encode()
+    def release(self, folder, screen):
+        """Make a release and look at it in every way; all that there is to see."""
+        shown = [screen(*self.words, "-o", folder), screen("verify", folder)]
+        shown += [screen("ledger", "show", "--json"), screen("ledger", "verify")]
+        books = folder.parent.glob("default-ledger.sqlite*")
+        seen = [*published(folder), *(book.read_bytes() for book in books), *shown]
+        return leaks(seen, self.canaries, self.units)
 
 
 @pytest.fixture
-def turbine(tmp_path):
+def screen(capsys, caplog):
+    """Runs a command on a terminal; gives everything that it shows and logs, progress as well."""
+
+    def run(*words):
+        with caplog.at_level(logging.DEBUG):
+            result = CliRunner().invoke(app, [str(w) for w in words], env={"FORCE_COLOR": "1"})
+        assert result.exit_code == 0, result.output
+        spilt = capsys.readouterr()
+        return "\n".join([result.output, spilt.out, spilt.err, caplog.text]).encode()
+
+    return run
+
+
+def turbine(folder, kind, method):
     """A file of wind records in which every tenth power is a canary."""
     table = demo_records(300, seed=5).to_pandas()
     canaries = [round(91.7345678 + 88.0123456789 * place, 9) for place in range(30)]
     table.loc[::10, "power"] = canaries
-    path = tmp_path / "farm.csv"
-    csv.write_csv(pa.Table.from_pandas(table, preserve_index=False), path)
+    table["remark"] = [f"{power:.4f} kW" for power in table.power]
+    path = folder / f"farm.{kind}"
+    data = pa.Table.from_pandas(table)
+    write = csv.write_csv if kind == "csv" else pq.write_table
+    write(data, path)
     units = {"kW": 1.0, "share": 1 / CAPACITY, "percent": 100 / CAPACITY, "MW": 1e-3}
     words = ["--speed", "wind_speed", "--power", "power", "--capacity", "2750", "--alpha", "15%"]
-    return ["wind", "release", path, *words], canaries, units
+    return Case(path, ["wind", "release", *words, "--method", method], canaries, units)
+
+
+def network(folder, kind, method, parameters):
+    """RTS-96 fifteen times as large, so that values with two decimals have six digits or more."""
+    names = parameters.split(",")
+    path = folder / f"case.{kind}"
+    units = POWER_UNITS if names != ["cost"] else COST_UNITS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the libraries' own
+        numbers = {"m": _matpower, "json": _pandapower, "nc": _pypsa}[kind](path)
+    models = folder / "models.parquet"
+    sampled = grid.sample_population(grid.read_case(path), 5, costs=0.1, private=names)
+    sampled.write(models)
+    alphas = ",".join(f"{name}={ALPHAS[name]}" for name in names)
+    words = ["--parameter", parameters, "--alpha", alphas, "--population", models]
+    words += ["--method", method] + ["--rounds", 2] * (method == "paper")
+    canaries = [c for name in names for part in numbers[name] for c in distinctive(part, units)]
+    return Case(path, ["grid", "release", *words], canaries, units)
+
+
+def _large():
+    """The network with a digit or two of its own in every private value."""
+    real = grid.cases.rts96(variant="paper")
+    rng = np.random.default_rng(96)
+
+    def own(values):
+        return np.round(15 * values * (1 + 1e-3 * rng.random(len(values))), 7)
+
+    units, lines = real.generators, real.branches
+    real = replace(real, branches=replace(lines, capacity=own(lines.capacity)))
+    real = real.with_load(own(real.buses.load))
+    high = own(units.p_max)
+    real = real.with_limits(np.round(high * 0.1, 7), high)
+    return real.with_linear_costs(np.round(1234.56789 + 41.2345678 * np.arange(len(units)), 7))
+
+
+def _values(real):
+    """The private columns; a format may add what they are made of."""
+    return {
+        "capacity": [real.branches.capacity],
+        "load": [real.buses.load],
+        "generator_limit": [real.generators.p_max],
+        "cost": [real.generators.linear],
+    }
+
+
+def _all(real):
+    return [float(one) for (values,) in _values(real).values() for one in values]
+
+
+def _matpower(path):
+    """With copies where they often are: ratings B and C, reactive load, dispatch, comments."""
+    real = _large()
+    real.write(path)
+    copies = {"branch": {6: 5, 7: 5}, "bus": {3: 2}, "gen": {1: 8}}
+    lines, table = [], ""
+    for line in path.read_text().splitlines():
+        table = line.split()[0].removeprefix("mpc.") if line.startswith("mpc.") else table
+        cells = line.strip().split("\t")
+        if line.startswith("\t") and table in copies:
+            for to, origin in copies[table].items():
+                cells[to] = cells[origin]
+            line = "\t" + "\t".join(cells)
+        lines.append(line)
+    lines += [f"% {one!r}" for one in _all(real)]
+    path.write_text("\n".join(lines) + "\n")
+    assert path.read_text().count(f"{real.branches.capacity[0]}") == 4
+    return _values(grid.read_case(path))
+
+
+def _pandapower(path):
+    """As pandapower converts the case, with results and a comment. Ratings are currents there."""
+    import pandapower as pp
+    from pandapower.converter.matpower.from_mpc import from_mpc
+
+    _large().write(path.with_suffix(".m"))
+    net = from_mpc(str(path.with_suffix(".m")))
+    net.comment = " ".join(map(repr, _all(_large())))
+    net.line["rate_b"] = net.line.max_i_ka
+    pp.to_json(net, str(path))
+    read = _values(grid.read_case(path))
+    read["capacity"].append(net.line.max_i_ka)
+    return read
+
+
+def _pypsa(path):
+    """As PyPSA imports the case, with its costs, and a note."""
+    import pypsa
+    from matpowercaseframes import CaseFrames
+
+    _large().write(path.with_suffix(".m"))
+    data = CaseFrames(str(path.with_suffix(".m")))
+    tables = {name: np.asarray(getattr(data, name), float) for name in ("bus", "gen", "branch")}
+    tables["gen"] = np.pad(tables["gen"], ((0, 0), (0, max(0, 21 - tables["gen"].shape[1]))))
+    n = pypsa.Network(name="case")
+    n.import_from_pypower_ppc({"version": "2", "baseMVA": float(data.baseMVA), **tables})
+    n.generators["p_set"] = np.nan
+    n.generators["marginal_cost"] = _large().generators.linear
+    n.meta = {"note": _all(_large())}
+    n.export_to_netcdf(path)
+    return _values(grid.read_case(path))
+
+
+def without(kind):
+    """Whether the library of a format is missing here."""
+    name = LIBRARIES.get(kind)
+    return name is not None and importlib.util.find_spec(name) is None
+
+
+WIND = [("csv", "tuned"), ("csv", "wpo"), ("csv", "laplace"), ("parquet", "tuned")]
+GRID = [("m", "certified", parameters) for parameters in (*ALPHAS, ALL)]
+GRID += [("m", "laplace", ALL), ("m", "paper", "capacity")]
+GRID += [(kind, "certified", p) for kind in LIBRARIES for p in (*ALPHAS, ALL)]
+EVERY = [(turbine, *rest) for rest in WIND] + [(network, *rest) for rest in GRID]
+NAMES = ["-".join(map(str, rest)) for rest in (*WIND, *GRID)]
+FIRST = [EVERY[0], EVERY[3], *[one for one in EVERY if one[2:] == ("certified", ALL)]]
 
 
 @pytest.fixture
-def network(tmp_path):
-    """RTS-96 with canaries for capacities, also in the file's comments."""
-    real = grid.cases.rts96(variant="paper")
-    canaries = [round(101.3456781 + 7.0123456789 * place, 7) for place in range(12)]
-    capacity = real.branches.capacity.copy()
-    capacity[: len(canaries)] = canaries
-    real = replace(real, branches=replace(real.branches, capacity=capacity))
-    path = tmp_path / "case.m"
-    real.write(path)
-    path.write_text(path.read_text() + "".join(f"% rated {one!r} MW\n" for one in canaries))
-    models = tmp_path / "models.parquet"
-    grid.sample_population(real, 5, costs=(80, 100)).write(models)
-    units = {"MW": 1.0, "per unit": 1e-2, "percent": 1e2, "kW": 1e3}
-    return ["grid", "release", path, "--alpha", 30, "--population", models], canaries, units
+def case(request, tmp_path):
+    make, kind, *rest = request.param
+    if without(kind):
+        pytest.skip(f"{LIBRARIES[kind]} is not installed (tests/optional/run)")
+    return make(tmp_path, kind, *rest)
 
 
-@pytest.mark.parametrize(
-    ("kind", "method"),
-    [("turbine", "tuned"), ("turbine", "wpo"), ("turbine", "laplace")]
-    + [("network", "certified"), ("network", "laplace")],
-)
-def test_no_canary_leaves(kind, method, request, tmp_path, capsys, caplog):
-    command, canaries, units = request.getfixturevalue(kind)
+libraries = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+@libraries
+@pytest.mark.parametrize("case", EVERY, ids=NAMES, indirect=True)
+def test_no_canary_leaves(case, tmp_path, screen):
     found = None
     for number in range(RUNS):
-        folder = tmp_path / f"out-{number}"
-        shown = run([*command, "--method", method, "-o", folder], capsys, caplog)
-        ledger = (tmp_path / "default-ledger.sqlite").read_bytes()
-        here = leaks([*published(folder), shown, ledger], canaries, units)
+        here = case.release(tmp_path / f"out-{number}", screen)
         found = here if found is None else found & here
         if not found:
             return
     pytest.fail(f"in all of {RUNS} runs: {sorted(found)}")
 
 
-@pytest.mark.parametrize("kind", ["turbine", "network"])
-def test_the_search_finds_a_leak(kind, request, tmp_path, capsys, caplog):
-    command, canaries, units = request.getfixturevalue(kind)
-    folder = tmp_path / "out"
-    run([*command, "--method", "laplace", "-o", folder], capsys, caplog)
-    sound = leaks(published(folder), canaries, units)
-    value, other = canaries[3], canaries[4]
-    picture = b"\x89PNG....tEXtnote\0" + repr(value).encode()
-    planted = [
-        repr(value),
-        f"{value:.6g}",
-        f"{value:,.4f}",
-        f"mean {value * list(units.values())[1]:.7g} of all",
-        f"{100 * value:.5e}" if kind == "network" else f"{value / 1000:.8f}",
-        f'<img src="data:image/png;base64,{base64.b64encode(picture).decode()}">',
-    ]
-    for text in planted:
-        assert leaks([*published(folder), text.encode()], canaries, units) - sound, text
-    pq.write_table(pa.table({"list": [[1.0, other]]}), folder / "extra.parquet")
-    assert leaks(published(folder), [other], units)
+@libraries
+@pytest.mark.parametrize("case", FIRST, ids=lambda one: f"{one[1]}-{one[-1]}", indirect=True)
+def test_the_source_itself_is_full_of_canaries(case, tmp_path):
+    only = tmp_path / "only"
+    only.mkdir()
+    case.path.rename(only / case.path.name)
+    found = leaks(published(only), case.canaries, case.units)
+    missing = [one for one in case.canaries if not any(repr(one) in text for text in found)]
+    assert missing == []
 
 
-def test_the_source_itself_is_full_of_canaries(turbine, network):
-    for command, canaries, units in (turbine, network):
-        assert len(leaks([command[2].read_bytes()], canaries, units)) == len(canaries)
+CHANNELS = ("bundle", "log", "screen", "ledger")
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_a_leak_of_the_program_is_caught(channel, tmp_path, screen, monkeypatch):
+    """The control: a program that lets one number slip, rounded, in one place."""
+    case = network(tmp_path, "m", "laplace", "load")
+    value = case.canaries[3]
+    from gridveil.cli import grid_release
+    from gridveil.grid import report
+    from gridveil.privacy.ledger import Ledger
+
+    models, shown = report._models, grid_release._show_release
+
+    def leaky_models(*given):
+        section = models(*given)
+        return replace(section, text=f"{section.text} Mean load {value:,.2f} MW.")
+
+    def leaky_end(*given, **options):
+        if channel == "log":
+            logging.getLogger("gridveil").debug("total %.3f", value)
+        if channel == "screen":
+            grid_release.out().print(f"{value / 100:.5f} per unit")
+        if channel == "ledger":
+            Ledger().set_cap(f"load {value:.2f}", 5)
+        shown(*given, **options)
+
+    monkeypatch.setattr(report, "_models", leaky_models if channel == "bundle" else models)
+    monkeypatch.setattr(grid_release, "_show_release", leaky_end)
+    found = set.intersection(*(case.release(tmp_path / f"out-{k}", screen) for k in range(2)))
+    assert [text for text in found if repr(value) in text]
+
+
+VALUE, OTHER = 1581.2345678, 4507.7654321
+
+
+def picture():
+    blob = b"\x89PNG....tEXtnote\0" + repr(VALUE).encode()
+    return f'<img src="data:image/png;base64,{base64.b64encode(blob).decode()}">'
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        repr(VALUE),
+        f"{VALUE:.6g}",
+        f"{VALUE:,.2f}",
+        f"{VALUE:,.4f}".translate(str.maketrans(",.", ".,")).replace(".", "'"),
+        f"{VALUE:.5e}",
+        f"{VALUE / 100:.6f} per unit",
+        f"{1000 * VALUE:_.0f} kW",
+        f"{float(np.float32(VALUE))!r}",
+        picture(),
+        struct.pack(">f", VALUE / 100),
+        np.array([1.0, VALUE]).tobytes(),
+    ],
+    ids=str,
+)
+def test_every_way_to_write_a_number_is_found(said):
+    blob = said if isinstance(said, bytes) else f"of {said} in all".encode()
+    assert leaks([blob], [VALUE], POWER_UNITS)
+    assert not leaks([blob], [OTHER], POWER_UNITS)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_a_column_of_a_compressed_table_is_searched(kind, tmp_path):
+    column = np.array([1.0, 2000.0, 1000 * OTHER]).astype(kind)
+    table = pa.table({"list": [column.tolist(), [7]], "text": ["x", "y"]})
+    schema = pa.schema(
+        [pa.field("list", pa.list_(pa.from_numpy_dtype(kind))), ("text", pa.string())]
+    )
+    pq.write_table(table.cast(schema), tmp_path / "extra.parquet", compression="zstd")
+    assert leaks(published(tmp_path), [OTHER], POWER_UNITS)
+    assert not leaks(published(tmp_path), [VALUE], POWER_UNITS)
+    table = table.replace_schema_metadata({"note": f"{VALUE:.3f}"})
+    pq.write_table(table, tmp_path / "noted.parquet", compression="zstd")
+    assert leaks(published(tmp_path), [VALUE], POWER_UNITS)

@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
+LIGHT = {"typer", "click", "rich", "gridveil.cli.root"}  # what the greeting can do without
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "opendp", "highspy", "clarabel", "matplotlib"}
 RUN = "from gridveil.cli.main import app; app({!r}, standalone_mode=False)"
+GREET = "import sys; sys.argv[1:] = []; from gridveil.cli.main import run; run()"
 
 
 def loaded(code):
@@ -28,7 +30,14 @@ def test_nothing_heavy_is_loaded_at_the_start(code):
 
 def test_the_help_loads_no_command():
     commands = {name for name in loaded(RUN.format(["--help"])) if name.startswith("gridveil.cli.")}
-    assert commands == {"gridveil.cli.main", "gridveil.cli.console", "gridveil.cli.table"}
+    names = ("main", "root", "console", "table")
+    assert commands == {f"gridveil.cli.{name}" for name in names}
+
+
+def test_the_greeting_loads_nothing_at_all():
+    there = loaded(GREET)
+    assert "gridveil.cli.main" in there
+    assert there & (LIGHT | HEAVY) == set()
 
 
 def test_a_part_is_loaded_when_it_is_used():

@@ -56,13 +56,20 @@ class LedgerRefused(GridveilError):
 class BudgetRefused(LedgerRefused):
     """More epsilon was asked for than is left. Nothing was charged."""
 
-    def __init__(self, requested: Fraction, remaining: Fraction, *, of: str) -> None:
+    def __init__(
+        self, requested: Fraction, remaining: Fraction, *, of: str, times: int = 1
+    ) -> None:
         self.requested = requested
         self.remaining = remaining
         self.difference = requested - remaining
         super().__init__(
             f"Not enough epsilon left for {of}: requested {show_exact(requested)}, "
-            f"remaining {show_exact(remaining)}, short by {show_exact(self.difference)}.",
+            f"remaining {show_exact(remaining)}, short by {show_exact(self.difference)}."
+            + (
+                f" Its first release had a larger alpha: at this one epsilon counts {times} times."
+                if times > 1
+                else ""
+            ),
             remedy="Ask for less epsilon, or raise the cap if your policy allows it "
             "(gridveil ledger cap).",
         )

@@ -1,14 +1,18 @@
 """The site builds without a warning, says all there is, and needs nothing from elsewhere."""
 
+import ast
 import importlib
 import os
 import re
 import subprocess
 import sys
 
+import nbformat
 import pytest
+from docs.blocks import blocks
 from docs.running import ROOT
 
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 pytest.importorskip("mkdocs", reason="the documentation's tools are not installed: .[docs]")
 
 
@@ -19,6 +23,7 @@ def test_the_site_builds_and_is_whole(tmp_path):
     draws_its_formulas(tmp_path)
     has_every_public_name(tmp_path, "wind")
     has_every_public_name(tmp_path, "grid")
+    has_every_name_that_pages_and_notebooks_use(tmp_path)
     has_every_command(tmp_path)
     leads_to_every_page(tmp_path)
 
@@ -62,6 +67,42 @@ def has_every_public_name(site, part):
     paths = {name: f"{part}.{name}" for name in module.__all__ if name != "cases"}
     paths["release"] = f"{part}.release.release"
     assert [path for path in paths.values() if f'id="gridveil.{path}"' not in text] == []
+
+
+# Pages of proofs look inside: what they import is nobody's way to use the library. Studies have a
+# page of their own.
+INSIDE = ("docs/maths/", "docs/studies")
+MODULES = {"gridveil.privacy.attacks"}
+
+
+def has_every_name_that_pages_and_notebooks_use(site):
+    """What a reader imports is explained somewhere in the reference."""
+    explained = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").iterdir())
+    pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
+    codes = [b.text for path, text in pages.items() if not inside(path) for b in blocks(text)]
+    codes += [cell.source for path in NOTEBOOKS for cell in code_cells(path)]
+    used = {name for code in codes for name in imported(code)} - MODULES
+    assert len(used) > 15
+    assert [name for name in sorted(used) if f'id="{name}"' not in explained] == []
+
+
+def inside(path):
+    return path.relative_to(ROOT).as_posix().startswith(INSIDE)
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def imported(code):
+    """The functions and classes of ours that some code imports by name."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:  # no Python
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gridveil"):
+            yield from (f"{node.module}.{one.name}" for one in node.names if not one.name.isupper())
 
 
 def has_every_command(site):

@@ -1,8 +1,9 @@
 """The full campaigns of faults and fuzzed inputs, and the table of what they found.
 
-python tests/faults/run.py                 everything: about 20 minutes of one core
+python tests/faults/run.py                 everything
 python tests/faults/run.py --inputs 1000   the same with fewer inputs a reader
 python tests/faults/run.py --only faults   one part; the others stay as they were
+python tests/faults/run.py --only readers --reader "ledger, SQLite"   one reader of them
 python tests/faults/run.py --only table    only write the tables again, from the last results
 
 Results go to docs/privacy/faults.json, and as tables into docs/privacy/faults.md. The exit code is
@@ -35,20 +36,24 @@ RESULTS = ROOT / "docs" / "privacy" / "faults.json"
 PAGE = RESULTS.with_suffix(".md")
 INPUTS = 100_000
 ATHERIS_RUNS = 10_000
+PARTS = ("faults", "injected", "readers", "atheris")
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 _SKIPPED = 77
 
 
 def main() -> int:
     """Run what was asked for and write down what came of it."""
     options = _options()
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = {name: [] for name in PARTS}
+    results |= json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    names = [options.reader] if options.reader else list(TARGETS)
     parts: dict[str, Callable[[], list]] = {
         "faults": lambda: [asdict(tally) for tally in _faults()],
         "injected": lambda: list(_injected()),
-        "readers": lambda: [asdict(count) for count in _readers(options.inputs, options.workers)],
-        "atheris": lambda: list(_atheris()),
+        "readers": lambda: _fuzzed(results["readers"], names, options.inputs, options.workers),
+        "atheris": lambda: _renewed(results["atheris"], _atheris(names, options.runs)),
     }
-    for name in parts if options.only is None else [options.only]:
+    for name in PARTS if options.only is None else [options.only]:
         if name in parts:
             results[name] = parts[name]()
             RESULTS.write_text(json.dumps(results, indent=2) + "\n")
@@ -60,7 +65,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--inputs", type=int, default=INPUTS, help="inputs a reader")
     parser.add_argument("--workers", type=int, default=1, help="readers to fuzz at a time")
-    parser.add_argument("--only", help="faults, injected, readers, atheris or table")
+    parser.add_argument("--only", choices=[*PARTS, "table"], help="one part")
+    parser.add_argument("--reader", choices=[*TARGETS], help="fuzz this one, of all readers")
+    parser.add_argument("--runs", type=int, default=ATHERIS_RUNS, help="inputs of atheris a reader")
     return parser.parse_args()
 
 
@@ -68,12 +75,11 @@ def _options() -> argparse.Namespace:
 
 
 def _faults() -> Iterator[Tally]:
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     for needs, campaign in _campaigns():
         if needs is not None:
             _say(f"left out: {campaign.__doc__}: {needs}")
             continue
-        with tempfile.TemporaryDirectory(dir=memory) as folder:
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
             found = campaign(Path(folder))
         for tally in found if isinstance(found, list) else [found]:
             _say(f"{tally.kind}: {tally.tried:,} tried, {'clean' if tally.clean else 'NOT clean'}")
@@ -115,10 +121,20 @@ def _injected() -> Iterator[dict[str, object]]:
         yield {"kind": kind, "tried": int(suite.get("tests", 0)), "wrong": failed}
 
 
-def _readers(inputs: int, workers: int) -> Iterator[harness.Count]:
+def _fuzzed(before: list[dict], names: list[str], inputs: int, workers: int) -> list[dict]:
+    return _renewed(before, (asdict(count) for count in _readers(names, inputs, workers)))
+
+
+def _renewed(before: list[dict], found: Iterator[dict]) -> list[dict]:
+    """Counts of readers, new ones in the place of old ones."""
+    by_name = {one["reader"]: one for one in before} | {one["reader"]: one for one in found}
+    return [by_name[name] for name in TARGETS if name in by_name]
+
+
+def _readers(names: list[str], inputs: int, workers: int) -> Iterator[harness.Count]:
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        for count in pool.map(_fuzz, TARGETS, [inputs] * len(TARGETS)):
+        for count in pool.map(_fuzz, names, [inputs] * len(names)):
             state = "clean" if count.clean else f"NOT clean: {count.found[:2]}"
             _say(f"{count.reader}: {count.inputs:,} inputs in {count.seconds:.0f} s, {state}")
             yield count
@@ -128,17 +144,19 @@ def _fuzz(name: str, inputs: int) -> harness.Count:
     return harness.run(TARGETS[name], inputs)
 
 
-def _atheris() -> Iterator[dict[str, object]]:
-    for name in TARGETS:
-        command = [sys.executable, str(ROOT / "tests/fuzz/atheris_run.py"), name]
-        done = subprocess.run(
-            [*command, str(ATHERIS_RUNS)], cwd=tempfile.gettempdir(), capture_output=True, text=True
-        )
+def _atheris(names: list[str], runs: int) -> Iterator[dict[str, object]]:
+    for name in names:
+        command = [sys.executable, str(ROOT / "tests/fuzz/atheris_run.py"), name, str(runs)]
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder:  # it leaves files behind
+            there = {**os.environ, "TMPDIR": folder}
+            done = subprocess.run(command, cwd=folder, env=there, capture_output=True, text=True)
         if done.returncode == _SKIPPED:
-            _say(done.stdout.strip())
+            _say(f"left out: {done.stdout.strip()}")
             return
-        _say(f"{name}: {ATHERIS_RUNS:,} inputs by atheris, exit code {done.returncode}")
-        yield {"reader": name, "inputs": ATHERIS_RUNS, "wrong": int(done.returncode != 0)}
+        _say(f"{name}: {runs:,} inputs by atheris, exit code {done.returncode}")
+        if done.returncode != 0:
+            _say(done.stderr[-4000:])
+        yield {"reader": name, "inputs": runs, "wrong": int(done.returncode != 0)}
 
 
 def _say(text: str) -> None:

@@ -6,7 +6,7 @@ It is optional: atheris has no wheel for every Python. The bytes that it makes a
 by the same mutations, and as a file of their own every fourth time.
 """
 
-import os
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -23,7 +23,7 @@ def main(name: str, runs: int) -> int:
     with atheris.instrument_imports(include=["gridveil"]):
         from fuzz.targets import TARGETS
     target = TARGETS[name]
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    folder = Path(tempfile.mkdtemp())
 
     def one(data: bytes) -> None:
         provider = atheris.FuzzedDataProvider(data)
@@ -33,10 +33,20 @@ def main(name: str, runs: int) -> int:
             made = provider.ConsumeBytes(provider.remaining_bytes())
         target.check(made, folder)
 
+    # From nothing it would try a few bytes for a long time, which choose the first of everything.
     options = [f"-runs={runs}", "-timeout=30", "-rss_limit_mb=4096", "-max_len=4096", "-seed=1"]
-    atheris.Setup([sys.argv[0], *options, "-print_final_stats=1"], one)
+    options += ["-len_control=0", "-print_final_stats=1"]
+    atheris.Setup([sys.argv[0], *options, str(_corpus())], one)
     atheris.Fuzz()
     return 0
+
+
+def _corpus() -> Path:
+    """A folder of inputs to begin with: choices by chance, enough for three mutations each."""
+    folder, rng = Path(tempfile.mkdtemp()), random.Random(1)
+    for number in range(64):
+        (folder / f"{number}").write_bytes(rng.randbytes(256))
+    return folder
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import functools
 import logging
 import sys
 import warnings
+from dataclasses import replace
 from importlib import resources
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gridveil import grid
 from gridveil.errors import InputError
+from gridveil.grid.evaluation import evaluate
 from gridveil.grid.formats import pypsa as fmt
 from gridveil.grid.formats import read_case
 from gridveil.grid.opf import solve_population
@@ -160,6 +163,7 @@ def assert_values(network, wanted):
         (network.buses.load, wanted.buses.load),
         (network.branches.capacity, wanted.branches.capacity),
         (network.branches.reactance, wanted.branches.reactance),
+        (network.branches.resistance, wanted.branches.resistance),
         (network.branches.tap, wanted.branches.tap),
         (network.branches.shift, wanted.branches.shift),
         (network.generators.p_min, wanted.generators.p_min),
@@ -203,6 +207,9 @@ def private_numbers(n, network, names):
         "capacity": [
             network.branches.capacity, n.lines.s_nom, n.lines.s_max_pu, n.transformers.s_nom,
             n.transformers.s_max_pu, n.transformers.x,
+            # What they become on another base, with all digits.
+            network.branches.reactance[len(n.lines) :],
+            network.branches.resistance[len(n.lines) :],
         ],
         "load": [network.buses.load, n.loads.p_set, n.loads.q_set, n.loads_t.p_set["load 0"]],
         "generator_limit": [
@@ -315,10 +322,30 @@ def test_a_release_holds_no_copy_of_the_private_numbers(names, tmp_path):
     assert set(leaks(tmp_path / "all.nc", numbers)) == set(numbers)
 
 
+def three_digits(values):
+    power = np.floor(np.log10(np.where(values, np.abs(values), 1.0)))
+    return np.round(values / 10 ** (power - 2)) * 10 ** (power - 2)
+
+
+def as_published(network, names, rated):
+    """The network with the impedances that a release has: where ratings are private, three digits
+    of those that the file gives on a rating."""
+    lines = network.branches
+    if "capacity" not in names:
+        return network
+    few = {
+        name: np.where(rated, three_digits(getattr(lines, name)), getattr(lines, name))
+        for name in ("resistance", "reactance")
+    }
+    return replace(network, branches=replace(lines, **few))
+
+
 @pytest.mark.parametrize("names", SETS)
 def test_a_release_reads_as_the_released_network(names, tmp_path):
     network = fmt.read(wide())
-    wanted = released(network, names)
+    rated = [name == "trafo" for name in network.branches.name]
+    assert sum(rated) == 1
+    wanted = released(as_published(network, names, rated), names)
     path = tmp_path / "release.nc"
     n = fmt.write_release(wanted, path, names)
     again = fmt.read(path)
@@ -340,7 +367,188 @@ def test_a_split_network_is_written_from_what_was_left(names, tmp_path):
     path = tmp_path / "release.nc"
     filled.write(path)
     assert not leaks(path, numbers)
-    assert_values(fmt.read(path), filled)
+    again = fmt.read(path)
+    assert_values(again, filled)
+    # What restoration saw of the impedances is what is published of them.
+    for name in ("resistance", "reactance"):
+        np.testing.assert_allclose(
+            getattr(again.branches, name), getattr(public.branches, name), rtol=1e-12
+        )
+
+
+def other_numbers(n, names):
+    """Other private numbers, and all else that a release must not tell, at the same support."""
+    rng = np.random.default_rng(7)
+
+    def scale(component, *columns):
+        frame = n.c[component].static
+        for name in columns:
+            frame[name] *= rng.uniform(0.5, 2.0, len(frame))
+            if name in n.c[component].dynamic:
+                n.c[component].dynamic[name] *= 0.9
+
+    if "capacity" in names:
+        scale("Line", "s_nom", "s_max_pu", "b", "g")
+        scale("Transformer", "s_max_pu", "b", "g")
+        # Twice the circuits of twice the length, on another rating: the same impedance.
+        n.lines["length"] *= 2
+        n.lines["num_parallel"] *= 2
+        n.transformers[["s_nom", "x", "r"]] *= 1.371
+    if "load" in names:
+        scale("Load", "p_set", "q_set", "sign")
+    if "generator_limit" in names:
+        scale("Generator", "p_nom", "p_min_pu", "p_max_pu", "p_set")
+    if "cost" in names:
+        scale("Generator", "marginal_cost", "marginal_cost_quadratic")
+    for component in ("Generator", "Line", "Load"):
+        frame = n.c[component].static
+        results = np.tile(rng.uniform(1.0, 9.0, len(frame)), (2, 1))
+        name = "p0" if component == "Line" else "p"
+        n.c[component].dynamic[name] = pd.DataFrame(results, n.snapshots, frame.index)
+    n.generators["ramp_limit_up"] = n.generators["efficiency"] = 0.7
+    n.generators["carrier"] = n.loads["carrier"] = n.lines["carrier"] = "coal"
+    return n
+
+
+@pytest.mark.parametrize("names", SETS)
+def test_what_is_left_is_the_same_whatever_the_private_numbers_are(names):
+    def left(*changed):
+        n = other_numbers(wide(), changed) if changed else wide()
+        return fmt.strip(fmt.read(n).source.data, names).network
+
+    assert_same(left(*names), left())
+    # The control: of each parameter that is public something is left.
+    for name in set(PARAMETERS) - set(names):
+        with pytest.raises(AssertionError):
+            assert_same(left(*names, name), left())
+
+
+def rated(parts=1):
+    """A transformer with numbers of a few digits, as people write them, and a line of a type."""
+    n = pypsa.Network()
+    for name in ("a", "b", "c"):
+        n.add("Bus", name, v_nom=380.0)
+    n.add("Line", "ab", bus0="a", bus1="b", type="Al/St 240/40 4-bundle 380.0", s_nom=50.0 * parts,
+          length=30.0 * parts, num_parallel=float(parts))  # fmt: skip
+    n.add("Transformer", "bc", bus0="b", bus1="c", x=0.112, r=0.0041, s_nom=37.3)
+    n.add("Load", "need", bus="c", p_set=20.0)
+    n.add("Generator", "unit", bus="a", control="Slack", p_nom=100.0, marginal_cost=10.0)
+    return n
+
+
+def possible_ratings(resistance, reactance, rounded):
+    """Pairs (x in %, rating in MVA), one decimal each, that have this impedance on 1 MVA."""
+    x, rating = np.meshgrid(np.arange(50, 201) / 10, np.arange(50, 2001) / 10, indexing="ij")
+    # The resistance has two decimals: the nearest is the best guess.
+    r = np.round(100 * resistance * rating, 2)
+    fits = np.isclose(rounded(r / 100 / rating), resistance, rtol=1e-9)
+    fits &= np.isclose(rounded(x / 100 / rating), reactance, rtol=1e-9)
+    return set(zip(x[fits].tolist(), rating[fits].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("route", ["file", "split"])
+def test_the_rating_of_a_transformer_can_not_be_worked_out(route, tmp_path, monkeypatch):
+    network = fmt.read(rated())
+
+    def published():
+        if route == "split":
+            lines = network.split("capacity", (1.0, 500.0))[1].branches
+            return lines.resistance[1], lines.reactance[1]
+        path = tmp_path / "release.nc"
+        network.with_capacity([55.0, 41.0]).write_release(path, "capacity")
+        (trafo,) = pypsa.Network(str(path)).transformers.itertuples()
+        assert trafo.s_nom == 1.0
+        return trafo.r, trafo.x
+
+    found = possible_ratings(*published(), three_digits)
+    ratings = np.array([rating for _, rating in found])
+    assert (11.2, 37.3) in found
+    assert len(set(ratings)) > 40
+    assert ratings.min() < 37.3 / 1.5
+    assert ratings.max() > 37.3 * 1.5
+    assert np.mean(np.abs(ratings - 37.3) < 2) < 0.2
+    # The control: with all digits there is one.
+    where = {"file": "formats.pypsa_release", "split": "public"}[route]
+    monkeypatch.setattr(f"gridveil.grid.{where}.coarse", np.asarray)
+    assert possible_ratings(*published(), np.asarray) == {(11.2, 37.3)}
+
+
+def circuits(n):
+    """How many circuits a line has, up to a factor of its type: b / x goes with the square."""
+    return np.sqrt(n.lines.b.iloc[0] / n.lines.x.iloc[0])
+
+
+def test_how_many_circuits_a_line_has_is_not_told():
+    left = [fmt.strip(fmt.read(rated(parts)).source.data, "capacity").network for parts in (1, 3)]
+    assert_same(*left)
+    assert not left[0].lines[["length", "b", "g"]].to_numpy().any()
+    # The control: where capacities are public.
+    one, three = (fmt.strip(fmt.read(rated(parts)).source.data, "load").network for parts in (1, 3))
+    assert one.lines.x.iloc[0] == three.lines.x.iloc[0]
+    assert circuits(three) / circuits(one) == pytest.approx(3)
+
+
+def test_the_type_of_a_transformer_is_not_published(tmp_path):
+    n = rated()
+    n.transformers["type"] = "160 MVA 380/110 kV"
+    network = fmt.read(n)
+    assert network.branches.capacity[1] == 160.0
+    path = tmp_path / "release.nc"
+    network.with_capacity([55.0, 41.0]).write_release(path, "capacity")
+    assert b"160 MVA" not in path.read_bytes()
+    again = fmt.read(path).branches
+    np.testing.assert_allclose(again.capacity, [55.0, 41.0], rtol=1e-12)
+    np.testing.assert_allclose(
+        again.reactance[1], three_digits(network.branches.reactance[1]), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_a_set_power_is_published_where_a_unit_can_not_move(parameter):
+    """As the file has it, unless limits are private; of what can be dispatched nothing is."""
+    n = wide()
+    dispatch = pd.DataFrame(11.337, n.snapshots, n.generators.index)
+    n.generators_t.p = dispatch
+    bare = fmt.strip(fmt.read(n).source.data, parameter).network
+    fixed = 7.9133 if parameter != "generator_limit" else np.nan
+    np.testing.assert_array_equal(bare.generators.p_set, [np.nan, np.nan, np.nan, fixed])
+    assert all(series.empty for series in bare.c["Generator"].dynamic.values())
+    assert (bare.generators.sign == 1).all()
+    assert (bare.generators.carrier == "").all()
+    # After such a line of code all of them are fixed: then a release has what the file has.
+    n.generators_t.p_set = dispatch
+    bare = fmt.strip(fmt.read(n).source.data, parameter).network
+    known = np.full(4, 11.337) if parameter != "generator_limit" else np.full(4, np.nan)
+    np.testing.assert_array_equal(bare.generators.p_set, known)
+
+
+def lossless():
+    """Without resistance, taps and shifts, where every DC model is the same."""
+    n = wide()
+    n.lines["type"] = ""
+    n.lines.loc["typed", "x"] = 7.1
+    n.lines["r"] = n.transformers["r"] = n.transformers["phase_shift"] = 0.0
+    n.transformers["tap_ratio"] = 1.0
+    n.generators["marginal_cost_quadratic"] = 0.0
+    return n
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_optimize_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path, ledger):
+    alpha = {"capacity": 1, "load": 1, "generator_limit": 1, "cost": 1}[parameter]
+    made = grid.release(
+        fmt.read(lossless()), Population(1), parameter=parameter, epsilon=1, alpha=alpha,
+        ledger=ledger,
+    )  # fmt: skip
+    bundle = made.write(tmp_path / "bundle")
+    theirs = pypsa.Network(str(bundle / "network.nc"))
+    cost = optimize(theirs, theirs.snapshots[0]).objective
+    real = optimize(lossless(), "one").objective
+    assert cost == pytest.approx(made.solutions.cost[0], rel=1e-6)
+    said = evaluate(bundle, lossless()).population
+    assert said.infeasible == 0
+    assert said.bias == pytest.approx(100 * (cost / real - 1), abs=1e-4)
+    assert any("can't be dispatched" in line for line in made.statement.body["limitations"])
 
 
 # --- bad input -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from gridveil.privacy.audit import show_confidence
 from museum import ERROR, MUSEUM
 from museum.control import same
 
@@ -40,8 +41,7 @@ def main():
         page = options.docs.read_text(encoding="utf-8")
         page = between(page, "controls", table(("control", "fault", "caught by", "samples"), rows))
         if options.audit is not None:
-            verdicts = json.loads(options.audit.read_text(encoding="utf-8"))["verdicts"]
-            page = between(page, "audits", table(HEAD, [line(one) for one in verdicts]))
+            page = between(page, "audits", audits(json.loads(options.audit.read_text("utf-8"))))
         options.docs.write_text(page, encoding="utf-8")
     print(f"{len(MUSEUM) - failures} of {len(MUSEUM)} controls are caught and pass when repaired.")
     return 1 if failures else 0
@@ -62,9 +62,20 @@ def fewest(make):
 HEAD = ("audit", "check", "claimed", "proved at least", "samples", "verdict")
 
 
+def audits(body):
+    """What was run, and the table of what it found."""
+    verdicts = body["verdicts"]
+    confidence = show_confidence(1 - body["false_alarm"] / len(verdicts))
+    head = (
+        f"The {body['setting']} setting: {len(verdicts)} audits, {body['broken']} claims broken, "
+        f"each frequency at {confidence} confidence."
+    )
+    return f"{head}\n\n{table(HEAD, [line(one) for one in verdicts])}"
+
+
 def line(one):
     claimed = "" if one["claimed"] is None else f"{one['claimed']:g}"
-    proved = "" if one["proved"] is None else f"{one['proved']:.2f}"
+    proved = "" if one["proved"] is None else f"{float(one['proved']):.2f}"
     verdict = "**BROKEN**" if one["broken"] else "consistent"
     return one["name"], one["check"], claimed, proved, f"{one['samples']:,}", verdict
 

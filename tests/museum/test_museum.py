@@ -10,7 +10,7 @@ import pytest
 
 from gridveil.audits.catalogue import AUDITS
 from museum import ERROR, MUSEUM
-from museum.__main__ import between, fewest, table
+from museum.__main__ import audits, between, fewest, table
 from museum.draws import reused_seed
 
 NAMES = [control.name for control in MUSEUM]
@@ -51,6 +51,18 @@ def test_tables_are_written_between_their_marks():
     assert between(new, "x", table(("h",), [("r",)])) == new
     with pytest.raises(SystemExit, match="no place for y"):
         between(page, "y", "")
+
+
+def test_the_page_says_what_was_run():
+    verdict = {"name": "x", "check": "ratio", "claimed": 1.0, "proved": 0.5, "samples": 2_000}
+    body = {"setting": "full", "false_alarm": 1e-4, "broken": 1, "verdicts": [verdict]}
+    text = audits(body | {"verdicts": [verdict | {"broken": True}]})
+    assert text.startswith(
+        "The full setting: 1 audits, 1 claims broken, each frequency at 99.99% confidence.\n\n"
+    )
+    assert text.endswith("| x | ratio | 1 | 0.50 | 2,000 | **BROKEN** |")
+    endless = audits(body | {"verdicts": [verdict | {"proved": "inf", "broken": True}]})
+    assert endless.endswith("| x | ratio | 1 | inf | 2,000 | **BROKEN** |")
 
 
 def test_the_fewest_samples_that_catch_a_control_are_found():

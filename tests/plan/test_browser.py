@@ -11,6 +11,7 @@ import threading
 import pytest
 from pyarrow import csv
 
+from gridveil import grid
 from gridveil.plan.answers import Planner
 from gridveil.plan.kinds import make_kinds
 from gridveil.plan.server import Server
@@ -86,6 +87,14 @@ def mean(page, metric):
     return float(page.locator(f"#metric-{metric}").inner_text().split()[0])
 
 
+def run_command(words):
+    run = "from gridveil.cli.main import run; run()"
+    done = subprocess.run(
+        [sys.executable, "-c", run, *words[1:]], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_choose_see_copy_and_run(page, ledger, tmp_path):
     source = tmp_path / "north farm.csv"
     csv.write_csv(demo_records(200, seed=9), source)
@@ -113,11 +122,7 @@ def test_choose_see_copy_and_run(page, ledger, tmp_path):
     words = shlex.split(page.evaluate("() => navigator.clipboard.readText()"))
     assert words[:2] == ["gridveil", "wind"]
 
-    run = "from gridveil.cli.main import run; run()"
-    done = subprocess.run(
-        [sys.executable, "-c", run, *words[1:]], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_command(words)
     assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
     assert Ledger(ledger).standing("north farm").spent == 5
     page.fill("#epsilon", "2")
@@ -134,6 +139,32 @@ def test_a_network_has_its_own_settings(page):
     assert mean(page, "value") == pytest.approx(1.0, abs=0.3)  # the mean of |Lap(1)|, clipped
     page.check("input[name=kind][value=wind]")
     sync_api.expect(page.locator("#command")).to_contain_text("gridveil wind release")
+
+
+def test_the_command_for_a_network_makes_a_release_that_works(page, ledger, tmp_path):
+    case = tmp_path / "south.m"
+    grid.cases.rts96(variant="paper").write(case)
+    page.check("input[name=kind][value=grid]")
+    sync_api.expect(page.locator("#picture")).to_contain_text("being made")
+    sync_api.expect(page.locator("#legend li")).to_have_count(0)  # nothing of the kind before
+    page.check("input[name=method][value=laplace]")
+    page.fill("#size", "20")
+    page.fill("#field-range", "50:1000")
+    sync_api.expect(page.locator("#words")).to_contain_text("epsilon is 32")
+    before = mean(page, "value")
+    page.fill("#alpha", "10")
+    sync_api.expect(page.locator("#words")).to_contain_text("by up to 10 MW")
+    assert mean(page, "value") < before
+    page.fill("#field-file", str(case))
+    page.fill("#field-output", str(tmp_path / "out"))
+    page.fill("#dataset", "south grid")
+    sync_api.expect(page.locator("#command")).to_contain_text("--dataset 'south grid'")
+    page.click("#copy")
+    sync_api.expect(page.locator("#copied")).to_contain_text("Copied.")
+    words = shlex.split(page.evaluate("() => navigator.clipboard.readText()"))
+    run_command(words)
+    assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
+    assert Ledger(ledger).standing("south grid").spent == 1
 
 
 def test_a_mistake_is_told_and_gives_no_command(page):

@@ -12,7 +12,7 @@ from gridveil.plan.grid import Grid
 from gridveil.plan.kind import Choice
 from gridveil.privacy.ledger import Ledger
 
-FIELDS = {"file": "case.m", "population": "", "output": "out"}
+FIELDS = {"file": "case.m", "population": "", "range": "", "output": "out"}
 
 
 @pytest.fixture
@@ -66,6 +66,33 @@ def test_the_command(planner, tmp_path):
         "--epsilon", "1", "--method", "laplace", "--population", "m.p", "-o", "out",
         "--dataset", "north farm", "--ledger", str(tmp_path / "ledger.sqlite"),
     ]  # fmt: skip
+
+
+def test_the_public_range_is_part_of_the_guarantee_and_the_command(planner):
+    told = planner.answer(question(fields={"range": "50:1000"}))
+    assert "anywhere in [50, 1000], epsilon is 32" in " ".join(told["guarantee"]["words"])
+    words = shlex.split(told["command"])
+    assert words[words.index("--range") + 1] == "50:1000"
+
+
+def test_the_runs_keep_to_the_public_range(planner):
+    asked_for = {"method": "laplace", "alpha": "20"}
+    wide, narrow = (
+        settled(planner, question(**asked_for, fields={"range": text}))["accuracy"]["metrics"]
+        for text in ("", "290:310")
+    )
+    error = {
+        name: {one["name"]: one["mean"] for one in found}["value"]
+        for name, found in {"wide": wide, "narrow": narrow}.items()
+    }
+    assert error["wide"] < 40  # MW: the noise
+    assert error["narrow"] > 60  # most lines of the stand-in are clipped
+
+
+@pytest.mark.parametrize("text", ["wide", "1:2:3", "1000:50", "0:500", "nan:5"])
+def test_a_range_that_is_none_is_told(planner, text):
+    with pytest.raises(InputError):
+        planner.answer(question(fields={"range": text}))
 
 
 def test_what_was_published_in_clear_is_told(planner, tmp_path):

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gridveil.grid import cases
 from gridveil.privacy.inference import certainty, infer, of_groups
 
 RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])
@@ -73,3 +74,23 @@ def test_a_guess_from_other_data_is_counted():
     )
     assert found.within == 0
     assert found.guessed_within == pytest.approx(2 / 3)
+
+
+def test_the_ratings_of_rts96_are_recovered_where_alpha_is_small():
+    """At epsilon 1, from plain noise: 85% at alpha 30, 99.9% at alpha 5 (means of 50 runs)."""
+    real = cases.rts96(variant="paper").branches.capacity
+    rng = np.random.default_rng(0)
+    for alpha, expected in ((5, 0.999), (30, 0.85)):
+        runs = [
+            infer(
+                "capacity",
+                "MW",
+                real,
+                real + rng.laplace(0, alpha, len(real)),
+                alpha=Fraction(alpha),
+                epsilon=Fraction(1),
+            )
+            for _ in range(50)
+        ]
+        assert np.mean([one.recovered for one in runs]) == pytest.approx(expected, abs=0.01)
+        assert all(one.warning for one in runs)

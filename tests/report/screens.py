@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 LARGEST = 200_000  # bytes
 WIDE, PHONE, PAPER = (1200, 1500), (390, 1400), (794, 1123)
+LOOKS = {
+    "": (WIDE, False),
+    "-phone": (PHONE, False),
+    "-dark": (WIDE, True),
+    "-printed": (PAPER, False),
+}
 
 
 def main() -> None:
@@ -50,20 +56,18 @@ def run(*words: object) -> None:
 
 
 def reports(browser: Browser, demo: Path, owner: Path) -> None:
-    wind, grid = (f"file://{demo / kind / 'report.html'}" for kind in ("wind", "grid"))
-    for name, address, size, dark, paper in (
-        ("report-wind", wind, WIDE, False, False),
-        ("report-phone", wind, PHONE, False, False),
-        ("report-printed", wind, PAPER, False, True),
-        ("report-grid", grid, WIDE, False, False),
-        ("report-dark", grid, WIDE, True, False),
-        ("report-owner", f"file://{owner}", WIDE, False, False),
-    ):
-        page = open_page(browser, address, size, dark=dark)
-        if paper:
-            page.emulate_media(media="print")
-            page.add_style_tag(content="body { padding: 16mm 15mm; }")  # the sheet's margins
-        save(page, name)
+    pages = {kind: demo / kind / "report.html" for kind in ("wind", "grid")} | {"owner": owner}
+    for name, (size, dark) in LOOKS.items():
+        for kind, path in pages.items():
+            take(browser, f"report-{kind}{name}", f"file://{path}", size, dark=dark)
+
+
+def take(browser: Browser, name: str, address: str, size: tuple[int, int], *, dark: bool) -> None:
+    page = open_page(browser, address, size, dark=dark)
+    if size == PAPER:
+        page.emulate_media(media="print")
+        page.add_style_tag(content="body { padding: 16mm 15mm; }")  # the sheet's margins
+    save(page, name)
 
 
 def plans(browser: Browser, ledger: Path) -> None:
@@ -78,12 +82,12 @@ def plans(browser: Browser, ledger: Path) -> None:
     ):
         page = open_page(browser, server.url, size, dark=dark)
         page.check(f"input[name=kind][value={kind}]")
-        page.fill("#dataset", "demo turbine" if kind == "wind" else "demo network")
-        page.locator("#sweep svg").wait_for(timeout=300_000)
-        ask = page.evaluate("() => document.querySelectorAll('#sweep .dots').length")
-        while ask < 7:  # until every epsilon of the chart is there
-            page.wait_for_timeout(500)
-            ask = page.evaluate("() => document.querySelectorAll('#sweep .dots').length")
+        page.fill("#dataset", "demo turbine" if kind == "wind" else "demo grid")
+        # Until every epsilon of the chart is there: the chart of this kind, not of the one before.
+        command = page.locator("#command", has_text=f"gridveil {kind} release")
+        command.wait_for(timeout=300_000)
+        ready = "() => document.querySelectorAll('#sweep .dots').length >= 7"
+        page.wait_for_function(ready, timeout=300_000)
         page.locator("h1").click()
         page.evaluate("() => window.scrollTo(0, 0)")
         save(page, name)
@@ -109,7 +113,7 @@ def save(page: Page, name: str) -> None:
     page.context.close()
     for colours in (None, 256, 128, 64):
         stream = io.BytesIO()
-        fewer = shot if colours is None else shot.quantize(colours, dither=Image.Dither.NONE)
+        fewer = shot if colours is None else shot.quantize(colours, Image.Quantize.MAXCOVERAGE)
         fewer.save(stream, "PNG", optimize=True)
         if stream.tell() < LARGEST:
             break

@@ -302,7 +302,7 @@ def test_what_is_printed_is_public():
     records = read_records(table(), **NAMED, key="time", name="farm")
     assert repr(records).startswith("Records 'farm': 1,000 rows\n  wind speed  'ws' from 0.0")
     assert "capacity 2000 kW" in repr(records)
-    assert "<sealed wind power: 1000 in of capacity>" in repr(records.groups[0])
+    assert "<sealed wind power: 1000 shares of capacity>" in repr(records.groups[0])
     assert not any(isinstance(v, np.ndarray) for v in vars(records).values())
 
 

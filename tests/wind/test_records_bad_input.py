@@ -46,6 +46,26 @@ CSV = {
     "missing public": (GOOD, {"public": ["dir"]}, "no column 'dir'"),
     "missing key": (GOOD, {"key": "time"}, "no column 'time'"),
     "missing turbine": (GOOD, {"turbine": "unit"}, "no column 'unit'"),
+    "a key that is text in a dropped row only": (
+        GOOD + "10,8.5,5\n2},6.5,\n",
+        {"key": "t", "missing": "drop"},
+        "'t' of a.csv is text only in rows that are left out, and holds numbers in all others",
+    ),
+    "the same, streamed": (
+        "t,ws,kw\n10,5.5,1\n2},6.5,\n9,7.5,1\n",
+        {"key": "t", "missing": "drop", "stream": True},
+        "'t' of a.csv is text only in rows that are left out",
+    ),
+    "a key that is times but in a dropped row": (
+        "t,ws,kw\n2024-01-01,5.5,1\nx,6.5,\n2024-01-02,7.5,1\n",
+        {"key": "t", "missing": "drop"},
+        "holds times in all others",
+    ),
+    "numbers without end, and text in a dropped row only": (
+        "t,ws,kw\n" + "9" * 400 + ",5.5,1\nx,6.5,\n",
+        {"public": ["t"], "missing": "drop"},
+        "'t' of a.csv is text only in rows that are left out",
+    ),
     "text in power": (GOOD + f"4,8.5,{CANARY}kW\n", {}, "'kw' of a.csv is not all numbers: row 4 "),
     "text in speed": (GOOD + "4,fast,1\n", {}, "'ws' of a.csv is not all numbers: row 4 "),
     "decimal comma": (GOOD.replace(",", ";").replace(".", ","), {}, "'ws' .* row 1 .* a point"),

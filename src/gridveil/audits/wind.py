@@ -52,10 +52,10 @@ METHODS = ("laplace", "wpo", "tuned")
 _STEP = float(ALPHA)
 # Private data that could hardly differ more: replays must not tell them apart.
 _FAR = ((0.0,) * len(SPEED), (1.0, 0.0, 0.37, 1.0, 0.9, 0.1))
-_QUERIES = Sizes(400, 10_000)
+_QUERIES = Sizes(400, 6_000)
 _RATIOS = Sizes(24, 600)
-_ANSWERS = Sizes(200, 3_000)
-_OUTPUTS = Sizes(200, 5_000)
+_ANSWERS = Sizes(200, 1_600)
+_OUTPUTS = Sizes(200, 3_000)
 _REPLAYS = Sizes(2, 30)
 
 

@@ -10,6 +10,7 @@ from gridveil.cli.demo import Part, Say, Shown
 _ALPHA = 30
 _EPSILON = 1
 _MODELS = 1000
+_RANGE = (50, 1000)  # MW: where capacities of lines at these voltages lie, whoever's they are
 
 
 def _run(bundle: Path, ledger: Path, say: Say) -> Shown:
@@ -25,7 +26,8 @@ def _run(bundle: Path, ledger: Path, say: Say) -> Shown:
         population,
         epsilon=_EPSILON,
         alpha=_ALPHA,
-        dataset="demo network",
+        limits=_RANGE,
+        dataset="demo grid",
         ledger=ledger,
         progress=say,
     )
@@ -52,6 +54,6 @@ PART = Part(
     title="Line capacities",
     text=f"108 lines of RTS-96 at 60% of capacity, {_MODELS:,} optimal power flow models; a "
     f"capacity may move by {_ALPHA} MW, epsilon {_EPSILON}",
-    steps=8,
+    steps=7,
     run=_run,
 )

@@ -17,7 +17,7 @@ def _run(bundle: Path, ledger: Path, say: Say) -> Shown:
     source = _write_source(bundle.parent)
     placed = _release(source, bundle, ledger, say)
     say("comparing with the real records")
-    real, released = _losses(placed, source)
+    error = _curve_error(placed, source)
     return Shown(
         placed,
         (
@@ -25,9 +25,9 @@ def _run(bundle: Path, ledger: Path, say: Say) -> Shown:
             f"the most that moving a record by {_ALPHA} of capacity changes any outcome's odds",
         ),
         (
-            f"{abs(released / real - 1):.1%}",
-            f"between the regression's loss on released and real records ({released:.3f}, "
-            f"{real:.3f})",
+            f"{error:.1%}",
+            "of capacity: the typical distance between the power curves fitted to released and "
+            "to real records",
         ),
     )
 
@@ -55,11 +55,11 @@ def _release(source: Path, bundle: Path, ledger: Path, say: Say) -> Path:
     return made.write(bundle, force=True)
 
 
-def _losses(bundle: Path, source: Path) -> tuple[float, float]:
+def _curve_error(bundle: Path, source: Path) -> float:
     from gridveil.wind.evaluation import evaluate
 
     (turbine,) = evaluate(bundle, source).turbines
-    return turbine.real_loss, turbine.released_loss
+    return turbine.curve_error
 
 
 PART = Part(

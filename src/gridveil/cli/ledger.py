@@ -29,7 +29,7 @@ def show(
 ) -> None:
     """Show what every dataset has spent, or the entries of one.
 
-    Example: [cyan]gridveil ledger show "north farm"[/]
+    Example: [cyan]gridveil ledger show turbine[/]
     """
     found = _existing(ledger)
     if dataset is None:
@@ -50,12 +50,15 @@ def cap(
 ) -> None:
     """Set the most epsilon that a dataset may ever spend.
 
-    Example: [cyan]gridveil ledger cap "north farm" 5[/]
+    Example: [cyan]gridveil ledger cap turbine 5[/]
     """
     from gridveil.privacy.ledger import Ledger
 
     if (epsilon is None) != remove:
-        raise InputError("Give either a cap or --remove.", remedy='For example: cap "farm" 5.')
+        raise InputError(
+            "Give either a cap or --remove.",
+            remedy='For example: gridveil ledger cap "north farm" 5',
+        )
     book = Ledger(ledger)
     book.set_cap(dataset, epsilon)
     _show_all(book, as_json=False)

@@ -1,141 +1,55 @@
-"""The ``gridveil`` command, and how its errors reach a person.
+"""The ``gridveil`` script: greets at once, and loads the commands for all else.
 
-Exit codes: 0 for success, 1 for a failed check or an aborted release, 2 for bad input, 3 for a
-refusal by the ledger, 130 for an interrupt.
+The greeting is printed without typer, whose imports take longer than all the rest of it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
-from typer.core import TyperGroup
-
-from gridveil import __version__
-from gridveil.cli.console import show_error, show_unexpected
-from gridveil.cli.table import Command, LazyCommands
-from gridveil.errors import GridveilError
-
-# One line a command, under the heading that the help shows it under.
-COMMANDS = {
-    "Start here": (
-        Command("demo", "Make releases of built-in data, check them, and name their reports."),
-        Command("plan", "Choose alpha and epsilon on a local page; it reads public data only."),
-    ),
-    "Release": (
-        Command("wind", "Release wind power records."),
-        Command("grid", "Release networks; populations of optimal power flow."),
-    ),
-    "Check and keep count": (
-        Command("verify", "Check a bundle as its recipient would."),
-        Command("ledger", "See, cap and check what has been spent."),
-        Command("audit", "Attack every mechanism and whole releases, and say what that proves."),
-    ),
-    "Research": (
-        Command("study", "The paper's figures with correct privacy, and ours beside them."),
-    ),
-}
+import os
+import sys
+from typing import Any
 
 _FIRST = (
     ("gridveil demo", "watch releases of built-in data being made, in under a minute"),
     ("gridveil plan", "choose a guarantee for your own data, and get the command"),
     ("gridveil verify FOLDER", "check a bundle that you were sent"),
 )
-
-
-class Commands(TyperGroup):
-    """The root group: loads a command when it is run, and turns errors into exit codes."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = LazyCommands(one for part in COMMANDS.values() for one in part)
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands, without loading any."""
-        return list(self.commands)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show every command by its line in the table: none needs to be loaded for that."""
-        parts = {title: [(one.name, one.help) for one in part] for title, part in COMMANDS.items()}
-        parts["Options"] = [
-            (", ".join(one.opts), getattr(one, "help", "")) for one in self.get_params(ctx)
-        ]
-        width = max(len(name) for rows in parts.values() for name, _ in rows)
-        typer.echo(f"\nUsage: {ctx.command_path} COMMAND ...\n\n{self.help}")
-        for title, rows in parts.items():
-            typer.secho(f"\n{title}", bold=True)
-            for name, words in rows:
-                typer.echo(f"  {_name(f'{name:<{width}}')}  {words}")
-        typer.echo(
-            "\nEvery command has --help with an example: "
-            f"{_name(f'{ctx.command_path} wind release --help')}\n"
-            "Exit codes: 0 success, 1 a failed check, 2 bad input, 3 refused by the ledger.\n"
-        )
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; no traceback reaches the user."""
-        try:
-            return super().invoke(ctx)
-        except GridveilError as error:
-            show_error(error, f"{ctx.command_path} {ctx.invoked_subcommand}")
-            raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
-            typer.echo(
-                "\nInterrupted. No half-made bundle is left; a charge that was made stays spent "
-                "(gridveil ledger show).",
-                err=True,
-            )
-            raise typer.Exit(130) from None
-        except Exception as error:
-            if type(error).__module__.startswith(("typer.", "click.")):
-                raise  # usage errors and exits are theirs to show
-            show_unexpected(error)
-            raise typer.Exit(1) from None
-
-
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    pretty_exceptions_show_locals=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_BOLD, _NAME = "1", "36;1"
 
 
 def run() -> None:
     """Entry point of the ``gridveil`` script."""
+    if len(sys.argv) == 1:
+        greet()
+        return
+    from gridveil.cli.root import app
+
     app(prog_name="gridveil")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"gridveil {__version__}")
-        raise typer.Exit
+def greet() -> None:
+    """Say what this is, and the three things to do first."""
+    lines = [
+        f"{_styled('GridVeil', _BOLD)} publishes power-system data with a "
+        "differential-privacy guarantee that holds.",
+        "",
+        "Three things to do here:",
+        *(f"  {_styled(f'{name:<24}', _NAME)} {words}" for name, words in _FIRST),
+        "",
+        "gridveil --help lists every command.",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
-@app.callback(invoke_without_command=True)
-def root(
-    ctx: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Publish power-system data with a differential-privacy guarantee that holds."""
-    if ctx.invoked_subcommand is None:
-        _greet()
+def _styled(text: str, style: str) -> str:
+    """The text in a style, where a person looks at a terminal that has some."""
+    plain = os.name == "nt" or "NO_COLOR" in os.environ or not sys.stdout.isatty()
+    return text if plain else f"\x1b[{style}m{text}\x1b[0m"
 
 
-def _greet() -> None:
-    typer.echo(
-        f"{typer.style('GridVeil', bold=True)} publishes power-system data with a "
-        "differential-privacy guarantee that holds.\n\nThree things to do here:"
-    )
-    for name, words in _FIRST:
-        typer.echo(f"  {_name(f'{name:<24}')} {words}")
-    typer.echo("\ngridveil --help lists every command.")
+def __getattr__(name: str) -> Any:
+    if name == "app":  # the root of all commands, for those who call it from Python
+        from gridveil.cli.root import app
 
-
-def _name(text: str) -> str:
-    return typer.style(text, fg="cyan", bold=True)
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,10 @@ def steps(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def counted_steps(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show a bar that moves on with every step, and stays full when all is done."""
+    """Show a bar that moves on with every step, and stays full when all is done.
+
+    Steps that begin with the same words up to a comma are rounds of one, and move it once.
+    """
     console = err()
     if quiet or not console.is_terminal:
         yield lambda words: None
@@ -40,7 +43,13 @@ def counted_steps(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(title, total=total)
-        yield lambda words: progress.update(task, advance=1, description=plain(words))
+        done: set[str] = set()
+
+        def say(words: str) -> None:
+            done.add(words.partition(",")[0])
+            progress.update(task, completed=len(done) - 1, description=plain(words))
+
+        yield say
         progress.update(task, completed=total, description="done")
 
 

@@ -32,7 +32,7 @@ def release(
     source: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...", help="CSV or Parquet files, or a folder of them.", show_default=False
+            metavar="FILE", help="CSV or Parquet files, or a folder of them.", show_default=False
         ),
     ],
     output: Annotated[
@@ -102,8 +102,8 @@ def release(
 ) -> None:
     """Release wind power records with a differential-privacy guarantee.
 
-    Example: [cyan]gridveil wind release scada.csv --speed wind_speed --power power_kw
-    --capacity 2750 --alpha 15% --epsilon 1 -o out[/]
+    Example: [cyan]gridveil wind release demo-release/turbine.csv --speed wind_speed
+    --power power --capacity 2750 --alpha 15% --epsilon 1 -o out[/]
     """
     from gridveil.bundle import check_target
     from gridveil.cli.progress import steps
@@ -161,7 +161,8 @@ def evaluate(
 
     What it prints must not be published, and must not decide whether, when or which release is.
 
-    Example: [cyan]gridveil wind evaluate out --against scada.csv --report owner.html[/]
+    Example: [cyan]gridveil wind evaluate out --against demo-release/turbine.csv
+    --report owner.html[/]
     """
     from gridveil.bundle import check_owner_file
     from gridveil.cli.progress import steps

@@ -183,12 +183,16 @@ def _curve_fault(points: Any) -> str | None:
         return "a piecewise-linear cost needs two points (MW, $/h) or more"
     if not np.isfinite(points).all():
         return None
-    if (np.diff(points[:, 0]) <= 0).any():
+    if (points[1:, 0] <= points[:-1, 0]).any():
         return "the outputs of a piecewise-linear cost do not go up"
     steep = slopes(points)
+    if not np.isfinite(steep).all():
+        return "the piecewise-linear cost has a segment of no finite slope"
     # Costs are often rounded to cents, and slopes of short segments with them.
     slack = 1e-6 * (1 + np.abs(steep).max())
-    if (np.diff(steep) < -slack).any():
+    with np.errstate(over="ignore"):
+        down = (steep[1:] < steep[:-1] - slack).any()
+    if down:
         return "the piecewise-linear cost is not convex: its slopes go down"
     return None
 

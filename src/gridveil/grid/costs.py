@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def slopes(points: Floats) -> Floats:
-    """Slope of every segment in $/MWh."""
-    steps = np.diff(points, axis=0)
-    found: Floats = steps[:, 1] / steps[:, 0]
+    """Slope of every segment in $/MWh; not finite where numbers are too far apart for one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.diff(points, axis=0)
+        found: Floats = steps[:, 1] / steps[:, 0]
     return found
 
 

@@ -48,8 +48,12 @@ def paint_network(
     loading: Floats,
     *,
     width: Floats,
+    legend: bool = True,
 ) -> None:
-    """Draw a network on axes: colours by loading, lines as thick as `width` (0 to 1) says."""
+    """Draw a network on axes: colours by loading, lines as thick as `width` (0 to 1) says.
+
+    A page that explains the buses' colours in its own, readable letters wants no ``legend``.
+    """
     from matplotlib.collections import LineCollection
 
     place = bus_positions(network)
@@ -81,6 +85,8 @@ def paint_network(
     axes.set(xticks=[], yticks=[], aspect="equal")
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
+    if not legend:
+        return
     axes.legend(
         frameon=False,
         loc="upper center",

@@ -43,7 +43,7 @@ def write(
         pq.write_table(table, Path(path), compression="zstd")
     except OSError as error:
         raise InputError(
-            f"{Path(path)} can't be written: {error}.",
+            f"{Path(path)} can't be written: {error.strerror or error}.",
             remedy="Name a file in a folder that is there and that you may write.",
         ) from None
 
@@ -52,6 +52,11 @@ def read(
     path: str | os.PathLike[str], names: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Floats], int, tuple[str, ...]]:
     """Arrays, number of models and private parameters of a file that fits these names."""
+    if not os.path.exists(path):
+        raise InputError(
+            f"There is no population at {Path(path)}.",
+            remedy="gridveil grid population makes one; or check the path.",
+        )
     try:
         # Not `read_table`, which reads no file that has a name twice.
         with pq.ParquetFile(Path(path)) as file:

@@ -34,12 +34,17 @@ _SNIPPETS = {
         Snippet("MATPOWER", "mpc = loadcase('{name}');\nresults = rundcopf(mpc);"),
         Snippet(
             "pandapower",
-            "from pandapower.converter import from_mpc\n\nnet = from_mpc({name!r})",
+            "from pandapower.converter.matpower.from_mpc import from_mpc\n\n"
+            "net = from_mpc({name!r})  # needs matpowercaseframes as well",
         ),
     ),
     ".json": (Snippet("pandapower", "import pandapower\n\nnet = pandapower.from_json({name!r})"),),
     ".nc": (Snippet("PyPSA", "import pypsa\n\nnetwork = pypsa.Network({name!r})"),),
 }
+_MODELS = Snippet(
+    "pandas, for the models",
+    'import pandas as pd\n\nmodels = pd.read_parquet("population.parquet")  # a row a model',
+)
 _OWN = Snippet(
     "GridVeil",
     "import gridveil as gv\n\nnetwork = gv.grid.read_case({name!r})\n"
@@ -81,7 +86,7 @@ def loading_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:
     """Lines of code that load the released network."""
     return tuple(
         Snippet(one.tool, one.code.replace("{name!r}", repr(file)).replace("{name}", file))
-        for one in (*_SNIPPETS[suffix], _OWN)
+        for one in (*_SNIPPETS[suffix], _MODELS, _OWN)
     )
 
 
@@ -116,15 +121,16 @@ def _map(
         f"{full:,} branches are loaded to more than 90% on average over the models.",
         caption="The released network. Thick lines have much capacity; colour is their mean "
         "loading over the models. Places are drawn from the topology, not from a map.",
-        width=7.6,
-        height=5.4,
+        legend=(("c2", "bus with generation"), ("c1", "bus with load alone"), ("c0", "other bus")),
+        width=6.4,
+        height=4.6,
     )
 
 
 def _paint(
     figure: object, axes: object, theme: object, *, network: Network, loading: Floats, width: Floats
 ) -> None:
-    paint_network(figure, axes, theme, network, loading, width=width)  # type: ignore[arg-type]
+    paint_network(figure, axes, theme, network, loading, width=width, legend=False)  # type: ignore[arg-type]
 
 
 def _distribution(public: PublicNetwork, values: Floats, name: str) -> Picture:

@@ -183,7 +183,8 @@ def neighbours(
         if len(units) > 1:
             raise InputError(
                 "The private parameters have different units, and there is one alpha.",
-                remedy='Give one for each: alpha={"capacity": 30, "cost": 1}.',
+                remedy='Give one for each: alpha={"capacity": 30, "cost": 1} '
+                "(--alpha capacity=30,cost=1).",
             )
         given = dict.fromkeys(public.parameters, alpha)
     found = []

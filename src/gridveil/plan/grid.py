@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-from gridveil.errors import show_exact
+from gridveil.errors import InputError, show_exact
 from gridveil.grid import cases, release
 from gridveil.grid.evaluation import Reference, parameter_errors
 from gridveil.grid.network import Network
@@ -95,6 +95,13 @@ class Grid(Kind):
             "From gridveil grid population; sampled if left out.",
             optional=True,
         ),
+        Field(
+            "range",
+            "Public range",
+            "",
+            "Where such values lie, whoever's they are: 50:1000. Very wide if left out.",
+            optional=True,
+        ),
         Field("output", "Folder for the release", "release", "Made by the command."),
     )
     size = ("models", 20, 300, 1000)
@@ -120,15 +127,28 @@ class Grid(Kind):
         """The paper's method takes seconds a run, the others tenths."""
         return (4, 0) if choice.method == "paper" else (10, 2)
 
+    def limits(self, fields: Mapping[str, str]) -> tuple[float, float] | None:
+        """The public range, as it is typed."""
+        if not fields["range"]:
+            return None
+        try:
+            low, high = (float(end) for end in fields["range"].split(":"))
+        except ValueError:
+            raise InputError(
+                f"The public range {fields['range'][:40]!r} is not two numbers.",
+                remedy="Write 50:1000, for example.",
+            ) from None
+        return low, high
+
     def adjacency(self, choice: Choice) -> Adjacency:
         """One value moves by alpha."""
-        _, public = self._parts(choice.parameter)
+        _, public = self._parts(choice.parameter, choice.limits)
         (near,) = neighbours(public, choice.alpha, published=False)
         return near
 
     def session(self, choice: Choice) -> Session:
         """Sample the models, and solve others on the stand-in, which all runs share."""
-        network, _ = self._parts(choice.parameter)
+        network, _ = self._parts(choice.parameter, choice.limits)
         return GridSession(network, choice, *self._references(choice.parameter, choice.size))
 
     def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
@@ -138,6 +158,8 @@ class Grid(Kind):
         words += ["--alpha", show_exact(choice.alpha), "--epsilon", show_exact(choice.epsilon)]
         if choice.method != self.methods[0].name:
             words += ["--method", choice.method]
+        if fields["range"]:
+            words += ["--range", fields["range"]]
         if fields["population"]:
             words += ["--population", file_word(fields["population"])]
         return [*words, "-o", file_word(fields["output"])]
@@ -147,14 +169,16 @@ class Grid(Kind):
         hidden = [choice.parameter] + ["total load"] * (choice.parameter == "load")
         return hidden, [name for name in PARAMETERS if name != choice.parameter]
 
-    def _split(self, parameter: str) -> tuple[Network, PublicNetwork]:
+    def _split(
+        self, parameter: str, limits: tuple[float, float] | None
+    ) -> tuple[Network, PublicNetwork]:
         network = cases.rts96(variant="paper") if self._public is None else self._public
         if parameter == "cost":
             network = network.linearised()
-        return network, split_parts(network, (parameter,), ranges_of((parameter,), None))[1]
+        return network, split_parts(network, (parameter,), ranges_of((parameter,), limits))[1]
 
     def _reference(self, parameter: str, size: int) -> tuple[Population, Reference]:
-        network, public = self._parts(parameter)
+        network, public = self._parts(parameter, None)
         if self._public is None and parameter != "cost":
             models = sample_population(public, size, private=parameter)  # the paper's costs
         else:
@@ -181,6 +205,7 @@ class GridSession(Session):
             epsilon=choice.epsilon,
             alpha=choice.alpha,
             method=choice.method,  # type: ignore[arg-type]
+            limits=choice.limits,
             seed=seed,
         )
         adequate = choice.parameter not in ("load", "generator_limit")

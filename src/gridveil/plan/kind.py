@@ -92,7 +92,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the owner chose. All of it is public."""
+    """What the owner chose. All of it is public; without ``limits`` the range is the default."""
 
     kind: str
     parameter: str
@@ -100,6 +100,7 @@ class Choice:
     alpha: Fraction
     epsilon: Fraction
     size: int
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,10 @@ class Kind(ABC):
     @abstractmethod
     def stand_in(self) -> str:
         """The public data that accuracy is measured on, in a sentence."""
+
+    def limits(self, fields: Mapping[str, str]) -> tuple[float, float] | None:
+        """The public range that the owner typed, where the kind has one; or `InputError`."""
+        return None
 
     @abstractmethod
     def adjacency(self, choice: Choice) -> Adjacency:

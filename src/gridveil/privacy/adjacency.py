@@ -49,7 +49,7 @@ class Adjacency:
             raise InputError(
                 f"alpha is {show_exact(amount)} {unit}, more than the whole range {limits} of "
                 f"{parameter}.",
-                remedy=f"Give alpha in {unit}, at most {float(width):g}.",
+                remedy=f"Give alpha {_counted_in(unit)}, at most {float(width):g}.",
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")
@@ -75,3 +75,7 @@ class Adjacency:
     def __str__(self) -> str:
         what = f"one of {self.entries:,} entries of {self.parameter}"
         return f"{what} by {show_exact(self.alpha)} {self.unit}"
+
+
+def _counted_in(unit: str) -> str:
+    return f"as a share {unit}" if unit.startswith("of ") else f"in {unit}"

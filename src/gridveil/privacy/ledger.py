@@ -94,7 +94,8 @@ class Ledger:
             charged = amount * factor
             remaining = standing.remaining
             if remaining is not None and charged > remaining:
-                raise BudgetRefused(charged, remaining, of=f"dataset {standing.dataset!r}")
+                name = f"dataset {standing.dataset!r}"
+                raise BudgetRefused(charged, remaining, of=name, times=factor)
             body = {
                 "epsilon": str(amount),
                 "charged": str(charged),

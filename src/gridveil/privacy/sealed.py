@@ -99,7 +99,8 @@ class Sealed(Generic[T]):
 
     def __repr__(self) -> str:
         size = " x ".join(str(n) for n in self._shape) or "1"
-        return f"<sealed {self._name}: {size} in {self._unit}>"
+        amount = f"{size} shares" if self._unit.startswith("of ") else f"{size} in"
+        return f"<sealed {self._name}: {amount} {self._unit}>"
 
     __str__ = __repr__
 

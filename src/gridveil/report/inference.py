@@ -16,28 +16,27 @@ _TEXT = (
     "Epsilon's bound: how sure an attacker can become, at most, who knows everything else and "
     "finds two values equally likely. It holds against every attack.",
 )
+_FIGURES = (
+    "different values in the real data",
+    "real values that the attack recovers",
+    "recovered by guessing the most common value",
+    "released values within alpha of the real one",
+    "guesses from the released curve within alpha of the real value",
+    "epsilon's bound for values alpha apart: sure at most",
+    "epsilon's bound for values one spacing apart: sure at most",
+)
 
 
 def inference_section(found: Sequence[Inference], statement: Statement) -> Section:
     """What released values give away, and what the guarantee adds up to."""
     return Section(
         "What the release gives away",
-        (*_TEXT, *(one.warning for one in found if one.warning)),
+        _TEXT,
         tables=(
             Table(
                 "Inference from released values",
-                (
-                    "parameter",
-                    "entries",
-                    "different values",
-                    "recovered by the list",
-                    "by the most common value",
-                    "within alpha of the release",
-                    "within alpha of a guess",
-                    "sure of a step of alpha, at most",
-                    "sure of one spacing, at most",
-                ),
-                [_row(one) for one in found],
+                ("figure", *(f"{one.parameter} ({one.entries:,} entries)" for one in found)),
+                _rows(found),
             ),
             Table(
                 "What the guarantee adds up to",
@@ -48,6 +47,7 @@ def inference_section(found: Sequence[Inference], statement: Statement) -> Secti
                 ],
             ),
         ),
+        warnings=[one.warning for one in found if one.warning],
     )
 
 
@@ -55,7 +55,8 @@ def lines(found: Sequence[Inference], statement: Statement) -> list[str]:
     """The same in a few lines for the screen."""
     said = []
     for one in found:
-        known = f", and a guess without it {one.guessed_within:.0%}" if one.guessed_within else ""
+        guessed = one.guessed_within
+        known = "" if guessed is None else f", and {guessed:.0%} of guesses from the released curve"
         said.append(
             f"{one.parameter}: {one.within:.0%} of released values are within alpha of the real "
             f"one{known}; "
@@ -63,7 +64,7 @@ def lines(found: Sequence[Inference], statement: Statement) -> list[str]:
                 f"who knows the list of {one.distinct:,} values recovers {one.recovered:.0%} "
                 f"(the most common value alone gives {one.common:.0%})."
                 if one.listed
-                else f"{one.distinct:,} different values, so that no short list helps."
+                else f"{one.distinct:,} different values, so no short list helps."
             )
         )
         if one.warning:
@@ -77,10 +78,15 @@ def lines(found: Sequence[Inference], statement: Statement) -> list[str]:
     return said
 
 
-def _row(one: Inference) -> tuple[str, ...]:
+def _rows(found: Sequence[Inference]) -> list[tuple[str, ...]]:
+    """A figure a row, a parameter a column; without figures that none of them has."""
+    rows = zip(_FIGURES, *(_column(one) for one in found), strict=True)
+    return [row for row in rows if set(row[1:]) != {"-"}]
+
+
+def _column(one: Inference) -> tuple[str, ...]:
+    """The figures of one parameter, in the order of their names."""
     return (
-        one.parameter,
-        f"{one.entries:,}",
         f"{one.distinct:,}",
         _percent(one.recovered),
         _percent(one.common),

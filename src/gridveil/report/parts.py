@@ -80,6 +80,8 @@ class Section:
         Rows of a small table: name and value.
     tables
         Larger tables, below.
+    warnings
+        What the reader must not overlook, under the text.
     """
 
     title: str
@@ -87,6 +89,7 @@ class Section:
     pictures: Sequence[Picture] = ()
     figures: Sequence[tuple[str, str]] = ()
     tables: Sequence[Table] = ()
+    warnings: Sequence[str] = ()
 
     @property
     def paragraphs(self) -> Sequence[str]:

@@ -57,27 +57,12 @@ UNITS = ("gen", "sgen", "ext_grid", "load")
 WITHHELD: dict[str, dict[str, tuple[str, ...]]] = {
     "capacity": {
         "line": (
-            *("name", "max_i_ka", "df", "max_loading_percent"),
-            *(
-                "length_km",
-                "r_ohm_per_km",
-                "x_ohm_per_km",
-                "c_nf_per_km",
-                "g_us_per_km",
-                "parallel",
-            ),
+            *("name", "max_i_ka", "df", "max_loading_percent", "parallel"),
+            *("length_km", "r_ohm_per_km", "x_ohm_per_km", "c_nf_per_km", "g_us_per_km"),
         ),
         "trafo": (
-            *(
-                "name",
-                "sn_mva",
-                "vk_percent",
-                "vkr_percent",
-                "pfe_kw",
-                "i0_percent",
-                "df",
-                "parallel",
-            ),
+            *("name", "sn_mva", "vk_percent", "vkr_percent", "pfe_kw", "i0_percent", "df"),
+            "parallel",
             *("max_loading_percent", "leakage_resistance_ratio_hv", "leakage_reactance_ratio_hv"),
         ),
         "impedance": ("name", "sn_mva", *KEPT["impedance"][5:]),

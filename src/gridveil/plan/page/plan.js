@@ -77,7 +77,10 @@
       }),
     );
     shownPicture = "";
-    $("picture").replaceChildren();
+    $("picture").replaceChildren(make("p", "The first run is being made\u2026", "small"));
+    $("picture").setAttribute("aria-label", "No release of the stand-in yet.");
+    for (const id of ["legend", "sweep", "shares", "share-names"]) $(id).replaceChildren();
+    $("sweep-figure").hidden = true;
   };
   const chooseKind = (name) => {
     kind = start.kinds.find((one) => one.name === name);

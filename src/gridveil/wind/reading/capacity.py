@@ -26,7 +26,7 @@ def check_capacity(capacity: Any, *, turbines: bool) -> Capacity:
     if not turbines:
         raise InputError(
             "The capacity is given by turbine, but no turbine column is named.",
-            remedy="Name it: turbine=COLUMN.",
+            remedy="Name it: turbine=COLUMN (--turbine COLUMN).",
         )
     return {str(n): _positive(c, f"The capacity of turbine {n}") for n, c in capacity.items()}
 

@@ -30,6 +30,7 @@ from gridveil.wind.reading.columns import (
     to_numbers,
 )
 from gridveil.wind.reading.formulas import Formulas, first_formula, formula_error
+from gridveil.wind.reading.leftovers import Leftovers
 from gridveil.wind.reading.sources import Piece, Source
 
 Missing = Literal["refuse", "drop"]
@@ -68,6 +69,10 @@ class Layout:
     def text(self) -> list[str]:
         """The published columns that hold text, and are text in the source."""
         return [n for n in self.published if self.kinds[n] == "text" and self.text_born(n)]
+
+    def leftovers(self) -> Leftovers:
+        """A watch on columns of text; turbines are text, whatever they look like."""
+        return Leftovers(name for name in self.text() if name != self.turbine)
 
     def text_born(self, name: str) -> bool:
         """Whether a column is text in the source, whatever it holds."""

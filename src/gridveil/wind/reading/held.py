@@ -134,9 +134,11 @@ def _read(
     text_born = [name for name in layout.numeric() if layout.text_born(name)]
     numbers = {name: Growing(np.float64, source.rows) for name in text_born}
     power = Growing(np.float64, source.rows)
+    leftovers = layout.leftovers()
     for piece in source.pieces([*layout.types]):
         rows, gaps = complete_rows(piece, layout)
         tally.add(piece, rows, gaps, rows.numbers[layout.speed])
+        leftovers.add(rows.columns)
         for name, column in columns.items():
             array = rows.columns[name]
             column.add(array.dictionary_encode() if name == layout.turbine else array)
@@ -144,6 +146,7 @@ def _read(
             values.add(rows.numbers[name])
         power.add(rows.power)
     tally.check(source.where)
+    leftovers.check(source.where, layout.key)
     return (
         {name: column.finish() for name, column in columns.items()},
         {name: values.finish() for name, values in numbers.items()},

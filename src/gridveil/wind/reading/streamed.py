@@ -66,13 +66,15 @@ def stream(source: Source, layout: Layout, capacity: Capacity, tally: Tally) -> 
             f"{source.where} is to be streamed, and needs a public key to sort it by.",
             remedy="Name it with key=COLUMN (--key), or read all into memory with stream=False.",
         )
-    survey = _Survey(source, layout, capacity)
+    survey, leftovers = _Survey(source, layout, capacity), layout.leftovers()
     for piece in source.pieces([*layout.types]):
         rows, gaps = complete_rows(piece, layout)
         tally.add(piece, rows, gaps, rows.numbers[layout.speed])
+        leftovers.add(rows.columns)
         if len(rows):
             survey.add(rows, piece.where)
     tally.check(source.where)
+    leftovers.check(source.where, layout.key)
     spans = survey.spans
     parts = [_power(source, layout, [span]) for span in spans]
     return Contents(

@@ -1,0 +1,123 @@
+"""The root of all commands, and how their errors reach a person.
+
+Exit codes: 0 for success, 1 for a failed check or an aborted release, 2 for bad input, 3 for a
+refusal by the ledger, 130 for an interrupt.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from gridveil import __version__
+from gridveil.cli.console import show_error, show_unexpected
+from gridveil.cli.main import greet
+from gridveil.cli.table import Command, LazyCommands
+from gridveil.errors import GridveilError
+
+# One line a command, under the heading that the help shows it under.
+COMMANDS = {
+    "Start here": (
+        Command("demo", "Make releases of built-in data, check them, and name their reports."),
+        Command("plan", "Choose alpha and epsilon on a local page; it reads public data only."),
+    ),
+    "Release": (
+        Command("wind", "Release wind power records."),
+        Command("grid", "Release networks; populations of optimal power flow."),
+    ),
+    "Check and keep count": (
+        Command("verify", "Check a bundle as its recipient would."),
+        Command("ledger", "See, cap and check what has been spent."),
+        Command("audit", "Attack every mechanism and whole releases, and say what that proves."),
+    ),
+    "Research": (
+        Command("study", "The paper's figures with correct privacy, and ours beside them."),
+    ),
+}
+
+
+class Commands(TyperGroup):
+    """The root group: loads a command when it is run, and turns errors into exit codes."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LazyCommands(one for part in COMMANDS.values() for one in part)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, without loading any."""
+        return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show every command by its line in the table: none needs to be loaded for that."""
+        parts = {title: [(one.name, one.help) for one in part] for title, part in COMMANDS.items()}
+        parts["Options"] = [
+            (", ".join(one.opts), getattr(one, "help", "")) for one in self.get_params(ctx)
+        ]
+        width = max(len(name) for rows in parts.values() for name, _ in rows)
+        typer.echo(f"\nUsage: {ctx.command_path} COMMAND ...\n\n{self.help}")
+        for title, rows in parts.items():
+            typer.secho(f"\n{title}", bold=True)
+            for name, words in rows:
+                typer.echo(f"  {_name(f'{name:<{width}}')}  {words}")
+        typer.echo(
+            "\nEvery command has --help with an example: "
+            f"{_name(f'{ctx.command_path} wind release --help')}\n"
+            "Exit codes: 0 success, 1 a failed check, 2 bad input, 3 refused by the ledger.\n"
+        )
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; no traceback reaches the user."""
+        try:
+            return super().invoke(ctx)
+        except GridveilError as error:
+            show_error(error, f"{ctx.command_path} {ctx.invoked_subcommand}")
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo(
+                "\nInterrupted. No half-made bundle is left; a charge that was made stays spent "
+                "(gridveil ledger show).",
+                err=True,
+            )
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            raise  # nobody reads on, as in `gridveil ... | head`: click ends it without a word
+        except Exception as error:
+            if type(error).__module__.startswith(("typer.", "click.")):
+                raise  # usage errors and exits are theirs to show
+            show_unexpected(error)
+            raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gridveil {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Publish power-system data with a differential-privacy guarantee that holds."""
+    if ctx.invoked_subcommand is None:
+        greet()
+
+
+def _name(text: str) -> str:
+    return typer.style(text, fg="cyan", bold=True)

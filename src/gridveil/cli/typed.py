@@ -1,0 +1,72 @@
+"""What a person types as numbers on the command line, read or refused with an example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridveil.errors import InputError
+
+
+def alpha(text: str) -> str | dict[str, str]:
+    """One alpha, or one for each parameter: ``30``, ``capacity=30,cost=1``."""
+    if "=" not in text:
+        return text
+    found = {}
+    for one in text.split(","):
+        name, equals, value = (part.strip() for part in one.partition("="))
+        if not (name and equals and value) or name in found:
+            raise InputError(
+                f"--alpha has {text!r}, where one alpha for each parameter is needed.",
+                remedy="Write --alpha 30, or --alpha capacity=30,cost=1.",
+            )
+        found[name] = value
+    return found
+
+
+def limits(given: list[str] | None) -> Any:
+    """The public range, or one for each parameter: ``1:5000``, ``load=0:500``."""
+    if not given:
+        return None
+    found = {}
+    for one in given:
+        name, equals, ends = (part.strip() for part in one.rpartition("="))
+        pair = _ends(ends)
+        single = not equals and len(given) == 1
+        if len(pair) != 2 or not (name or single) or name in found:
+            raise InputError(f"The range {one!r} can't be used.", remedy=_RANGES)
+        found[name] = (pair[0], pair[1])
+    return found.get("", found)
+
+
+_RANGES = "Write --range 1:5000, or --range capacity=1:5000 --range load=0:500."
+
+
+def _ends(text: str) -> list[float]:
+    try:
+        return [float(end) for end in text.replace(",", ":").split(":")]
+    except ValueError:
+        raise InputError(
+            f"--range has {text!r}, where numbers are needed.", remedy=_RANGES
+        ) from None
+
+
+def share(text: str) -> float:
+    """A share: ``4%`` or ``0.04``."""
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        raise InputError(
+            f"--margin has {text!r}, where a share is needed.", remedy="Write 4% or 0.04."
+        ) from None
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """Numbers with commas between them."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"{option} has {text!r}, where numbers are needed.",
+            remedy=f"Write numbers with commas between them: {option} 105,240,300.",
+        ) from None

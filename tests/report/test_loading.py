@@ -1,0 +1,89 @@
+"""The code that a report shows does load its bundle, in the tools that are installed here."""
+
+import importlib.util
+import warnings
+
+import pytest
+
+from gridveil import grid
+from gridveil.wind import read_records, release
+from gridveil.wind.demo import CAPACITY, demo_records
+
+
+def run(snippets, folder, monkeypatch):
+    """Run the code of every tool that is here; what its names stand for, tool by tool."""
+    monkeypatch.chdir(folder)
+    found = {}
+    for one in snippets:
+        library = one.tool.split(",")[0].lower()
+        if one.tool == "MATPOWER" or importlib.util.find_spec(library) is None:
+            continue
+        names = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the libraries' own
+            exec(compile(one.code, one.tool, "exec"), names)
+        found[library] = names
+    return found
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_wind_records_load(kind, tmp_path, monkeypatch, ledger):
+    from pyarrow import csv, parquet
+
+    source = tmp_path / f"farm.{kind}"
+    (csv.write_csv if kind == "csv" else parquet.write_table)(demo_records(60), source)
+    records = read_records(source, speed="wind_speed", power="power", capacity=CAPACITY)
+    made = release(records, epsilon=1, alpha="15%", method="laplace", ledger=ledger)
+    found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
+    assert "pandas" in found
+    assert all(len(names["data"]) == 60 for names in found.values())
+
+
+def matpower(path):
+    grid.cases.rts96(variant="paper").write(path)
+
+
+def pandapower(path):
+    pp = pytest.importorskip("pandapower", reason="pandapower is not installed")
+    from pandapower.converter.matpower.from_mpc import from_mpc
+
+    matpower(path.with_suffix(".m"))
+    pp.to_json(from_mpc(str(path.with_suffix(".m"))), str(path))
+
+
+def pypsa(path):
+    library = pytest.importorskip("pypsa", reason="PyPSA is not installed")
+    n = library.Network()
+    for name in ("a", "b"):
+        n.add("Bus", name, v_nom=110.0)
+    n.add("Line", "ab", bus0="a", bus1="b", x=4.0, s_nom=100.0)
+    n.add("Load", "need", bus="b", p_set=50.0)
+    n.add("Generator", "slack", bus="a", control="Slack", p_nom=200.0, marginal_cost=20.0)
+    n.export_to_netcdf(path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("kind", "make", "tools"),
+    [
+        ("m", matpower, {"pandas", "gridveil", "pandapower"}),
+        ("json", pandapower, {"pandas", "gridveil", "pandapower"}),
+        ("nc", pypsa, {"pandas", "gridveil", "pypsa"}),
+    ],
+    ids=["m", "json", "nc"],
+)
+def test_a_network_loads(kind, make, tools, tmp_path, monkeypatch, ledger):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make(tmp_path / f"case.{kind}")
+    network = grid.read_case(tmp_path / f"case.{kind}")
+    models = grid.sample_population(network, 3)
+    made = grid.release(network, models, epsilon=1, alpha=10, method="laplace", ledger=ledger)
+    found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
+    assert set(found) == {tool for tool in tools if importlib.util.find_spec(tool) is not None}
+    assert len(found["pandas"]["models"]) == len(found["gridveil"]["costs"]) == 3
+    buses = len(network.buses)
+    if "pandapower" in found:
+        assert len(found["pandapower"]["net"].bus) == buses
+    if "pypsa" in found:
+        assert len(found["pypsa"]["network"].buses) == buses
