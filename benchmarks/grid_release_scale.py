@@ -30,8 +30,8 @@ def main() -> None:
     given = parser.parse_args()
     print(
         f"certified, capacity, alpha {given.alpha} MW, epsilon 1, {given.models} models\n"
-        f"{'case':<18}{'buses':>7}{'lines':>7}{'release s':>11}{'CPU s':>8}{'peak MB':>9}{'rounds':>8}"
-        f"{'cuts':>6}{'infeasible':>12}{'error MW':>10}{'cost error %':>14}"
+        f"{'case':<18}{'buses':>7}{'lines':>7}{'release s':>11}{'CPU s':>8}{'peak MB':>9}"
+        f"{'rounds':>8}{'cuts':>6}{'infeasible':>12}{'error MW':>10}{'cost error %':>14}"
     )
     with mp.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for case in given.cases.split(","):

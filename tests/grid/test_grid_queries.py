@@ -100,7 +100,7 @@ def test_no_two_neighbours_are_further_apart_than_the_sensitivity(
     query = EntriesQuery(
         Private(public, Population(1), Fraction(1)),
         alphas,
-        total_share=Fraction(share) if "load" in names else Fraction(0),
+        total_share=Fraction(share) if {"load", "cost"} & set(names) else Fraction(0),
     )
     values = draw_values(data, public)
     name = data.draw(st.sampled_from(names))
@@ -136,6 +136,22 @@ def check_apart(query, public, values, other):
     assert laplace_epsilon(noise.scale, distance) <= epsilon
 
 
+def test_weights_above_one_would_need_more_noise(monkeypatch):
+    # Control: the check fails for weights that the coefficients were not made for.
+    public, _ = parts_of("cost")
+    private = Private(public, Population(1), Fraction(1))
+    query = EntriesQuery(private, {"cost": Fraction(5)}, total_share=Fraction(2, 5))
+    assert query._weights.max() == 1
+    assert query._weights.min() < 1
+    values = (public.low + public.high) / 2
+    other = values.copy()
+    other[int(np.argmax(query._weights))] += 5
+    check_apart(query, public, values, other)
+    monkeypatch.setattr(query, "_weights", 1.5 * query._weights)
+    with pytest.raises(AssertionError):
+        check_apart(query, public, values, other)
+
+
 def test_half_the_coefficient_is_needed_for_a_published_total():
     # Control: the check fails for the noise that one moving load would need.
     public, _ = parts_of("load")
@@ -155,9 +171,10 @@ def test_half_the_coefficient_is_needed_for_a_published_total():
 def test_answers_are_the_values_and_their_sum(data, parameters, share):
     """Nothing in the box is clipped, whatever its coefficient is."""
     public, names = parts_of(parameters)
-    share = Fraction(share) if "load" in names else Fraction(0)
+    share = Fraction(share) if {"load", "cost"} & set(names) else Fraction(0)
+    private = Private(public, Population(1), Fraction(1))
     query = EntriesQuery(
-        Private(public, Population(1), Fraction(1)),
+        private,
         {name: Fraction(3 + k) for k, name in enumerate(names)},
         total_share=share,
     )
@@ -165,7 +182,9 @@ def test_answers_are_the_values_and_their_sum(data, parameters, share):
     found, _ = asked(lambda a, s: query.ask(a, s, Fraction(1)), public, values)
     assert np.abs(found.values - values).max() <= 2e-3 * found.scale.max()
     if share:
-        total = values[public.parts["load"]].sum()
+        summed = private.summed
+        assert summed.name == ("load" if "load" in names else "cost")
+        total = summed.weights(public) @ values[public.parts[summed.name]]
         assert found.total == pytest.approx(total, abs=2e-3 * found.total_scale)
     else:
         assert found.total is None

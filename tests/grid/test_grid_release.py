@@ -222,7 +222,7 @@ def test_a_total_that_is_bought_costs_nothing_more(network, ledger):
     (record,) = made.account.records
     assert (record.size, record.epsilon) == (3, 1)
     assert record.query == "every entry and the total load"
-    shares = made.statement.body["settings"]["share of a load's epsilon for the total"]
+    shares = made.statement.body["settings"]["share of epsilon for the sum"]
     assert shares == "0.25"
     for none in (0, "0%", "0.0"):
         without = quietly(

@@ -64,7 +64,7 @@ def release(
     ] = None,
     total_share: Annotated[
         str | None,
-        typer.Option(help="certified, load: share of epsilon that buys the total; 40% by default."),
+        typer.Option(help="certified, load or cost: share of epsilon for the sum; 40% by default."),
     ] = None,
     published_total: Annotated[
         float | None,

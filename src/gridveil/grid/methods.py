@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Parameter, Private
 from gridveil.grid.prior import estimate
 from gridveil.grid.queries import CostQuery, EntriesQuery, NoisyEntries, Parts
 from gridveil.grid.restoring.master import Aim, Total, Unsolved
@@ -60,7 +60,8 @@ class Settings:
     margin
         Certified: the share of every capacity kept in reserve for models it never saw.
     total_share
-        Certified: the share of a load's epsilon that buys the total load.
+        Certified: the share of an entry's epsilon that buys a sum: the total load, or the cost of
+        all units at full output.
     published_total
         Certified: the total load in MW, where it is public.
     catalogue
@@ -143,7 +144,7 @@ def run(task: Task, prepared: Prepared) -> Outcome:
     noisy and public data, after the epsilon was spent: noisy values that serve fewer models are
     better than none.
     """
-    # Step 1 of every method: noise on every entry (certified: and on the total load).
+    # Step 1 of every method: noise on every entry (certified: and on a sum of loads or costs).
     task.progress("noise on every entry")
     noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
     try:
@@ -258,10 +259,14 @@ def _match(
 
 
 def _aim(task: Task, noisy: NoisyEntries) -> Aim:
-    """Estimates and their certainty, one kind of entry at a time; and the total load."""
+    """Estimates and their certainty, one kind of entry at a time; and the sum that is known."""
     public, settings = task.private.public, task.settings
     mean, variance = np.empty(public.entries), np.empty(public.entries)
-    for places in _alike(task.private):
+    for kind, places in _alike(task.private):
+        if not kind.alike:
+            mean[places] = np.clip(noisy.values[places], public.low[places], public.high[places])
+            variance[places] = 2 * noisy.scale[places] ** 2
+            continue
         found = estimate(
             noisy.values[places],
             float(noisy.scale[places[0]]),
@@ -271,9 +276,10 @@ def _aim(task: Task, noisy: NoisyEntries) -> Aim:
         )
         mean[places], variance[places] = found.mean, found.variance
     totals: tuple[Total, ...] = ()
-    if "load" in public.parts:
+    summed = task.private.summed
+    if summed is not None:
         row = np.zeros(public.entries)
-        row[public.parts["load"]] = 1.0
+        row[public.parts[summed.name]] = summed.weights(public)
         if settings.published_total is not None:
             totals = (Total(row, settings.published_total, None),)
         elif noisy.total is not None:
@@ -286,17 +292,18 @@ def _catalogue(task: Task, places: Ints) -> tuple[float, ...]:
     return task.settings.catalogue if capacities.start <= places[0] < capacities.stop else ()
 
 
-def _alike(private: Private) -> list[Ints]:
+def _alike(private: Private) -> list[tuple[Parameter, Ints]]:
     """Places of entries that may have something in common: of one column and one sign."""
-    groups, start = [], 0
+    groups: list[tuple[Parameter, Ints]] = []
+    start = 0
     for kind in private.kinds:
         for column in kind.columns:
             count = int(private.public.support[column].sum())
             places = np.arange(start, start + count)
             signs = private.public.signs[places]
-            groups += [places[signs == sign] for sign in (-1.0, 1.0)]
+            groups += [(kind, places[signs == sign]) for sign in (-1.0, 1.0)]
             start += count
-    return [places for places in groups if len(places)]
+    return [(kind, places) for kind, places in groups if len(places)]
 
 
 def slack_of(private: Private) -> tuple[Model, ...]:

@@ -55,6 +55,12 @@ class Parameter(ABC):
         Why the cost moves no further than `steepness` says, for the statement.
     keep
         What of a solution its slope is computed from.
+    alike
+        Whether what entries have in common may be learned from noisy ones, and each be moved
+        towards it. For costs that is not so: a dispatch takes the cheap units, whose costs would
+        all be moved up.
+    summed
+        What the sum of its entries is that a share of epsilon can buy, or None.
     """
 
     name: str
@@ -62,6 +68,8 @@ class Parameter(ABC):
     slack: Model | None
     why: str
     keep: tuple[str, ...]
+    alike = True
+    summed: str | None = None
 
     @property
     def unit(self) -> str:
@@ -72,6 +80,10 @@ class Parameter(ABC):
     def columns(self) -> tuple[str, ...]:
         """The columns of its table."""
         return PARAMETERS[self.name][1]
+
+    def weights(self, public: PublicNetwork) -> Floats:
+        """Public weights of the entries in their sum, the largest 1."""
+        return np.ones(public.parts[self.name].stop - public.parts[self.name].start)
 
     @abstractmethod
     def factors(self, models: Population) -> Sequence[Floats | None]:
@@ -136,6 +148,7 @@ class Load(Parameter):
         "load can be shed and power spilled at the price, so a cost moves by at most price x alpha"
     )
     keep = ("nodal_price",)
+    summed = "the total load"
 
     def factors(self, models: Population) -> Sequence[Floats | None]:
         """The models' multipliers of loads."""
@@ -176,6 +189,16 @@ class Cost(Parameter):
     slack = None
     why = "a cost moves by at most alpha x the largest output, which is public"
     keep = ("dispatch",)
+    alike = False
+    summed = "the cost of all units at full output"
+
+    def weights(self, public: PublicNetwork) -> Floats:
+        """The largest outputs of the units, where those are public."""
+        if "generator_limit" in public.parameters:
+            return super().weights(public)
+        units: Any = public.generators
+        most = np.maximum(np.abs(units.p_min), np.abs(units.p_max))[public.support["linear"]]
+        return most / most.max() if most.max(initial=0.0) > 0 else super().weights(public)
 
     def factors(self, models: Population) -> Sequence[Floats | None]:
         """The models' multipliers of costs."""
@@ -246,6 +269,11 @@ class Private:
     def monotone(self) -> bool:
         """Whether a step to a neighbour moves the costs of all models the same way."""
         return all(kind.monotone(self.public, self.models) for kind in self.kinds)
+
+    @property
+    def summed(self) -> Parameter | None:
+        """The parameter of which a sum can be bought: loads before costs."""
+        return next((kind for kind in self.kinds if kind.summed is not None), None)
 
     def slope(self, solutions: Solutions, models: Population) -> Floats:
         """How the costs change with the private entries: ``(models, entries)``."""

@@ -5,9 +5,10 @@ times a public coefficient ``c_j``. Neighbours differ in one entry of one parame
 that parameter's alpha. With ``c = 1/alpha`` for every parameter the answers of neighbours are 1
 apart in L1, whichever parameter it is: several parameters cost no more epsilon than one.
 
-**The total load** is one more coordinate of the same vector: with a share ``s``, loads have the
-coefficient ``(1 - s)/alpha`` and their sum has ``s/alpha``, so that a load that moves by alpha
-moves the answers by ``(1 - s) + s = 1``.
+**A sum** of one parameter's entries (the total load; of costs, that of all units at full output) is
+one more coordinate of the same vector, with public weights of at most 1. With a share ``s`` the
+entries have the coefficient ``(1 - s)/alpha`` and their sum has ``s/alpha``, so that an entry that
+moves by alpha moves the answers by at most ``(1 - s) + s = 1``.
 
 **A published total** is an invariant: neighbours have the same one, so they differ in two loads,
 by at most alpha each, and loads need half the coefficient (twice the noise).
@@ -52,7 +53,7 @@ _ROOM = 30
 
 @dataclass(frozen=True, eq=False)
 class NoisyEntries:
-    """Noisy entries with the scale of each one's noise, and the noisy total, if one was bought."""
+    """Noisy entries with the scale of each one's noise, and the noisy sum, if one was bought."""
 
     values: Floats
     scale: Floats
@@ -61,7 +62,7 @@ class NoisyEntries:
 
 
 class EntriesQuery:
-    """Every private entry, and the total load if a share is set aside for it.
+    """Every private entry, and the sum of a parameter's if a share is set aside for it.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class EntriesQuery:
     alphas
         How far one entry of each parameter may move.
     total_share
-        The share of a load's epsilon that goes to the total.
+        The share of an entry's epsilon that goes to the sum.
     published_total
         Whether the total load is public and the same for neighbours.
     """
@@ -85,25 +86,26 @@ class EntriesQuery:
     ) -> None:
         public = private.public
         self._parts = [public.parts[name] for name in public.parameters]
-        self._load = public.parameters.index("load") if "load" in public.parameters else None
-        plain = len(alphas) == 1 and not total_share
+        kind = private.summed if total_share else None
+        self._summed = None if kind is None else kind.name
+        self._words = "every entry" if kind is None else f"every entry and {kind.summed}"
+        self._weights = np.zeros(0) if kind is None else kind.weights(public)
+        self._place = 0 if kind is None else public.parameters.index(kind.name)
+        plain = len(alphas) == 1 and kind is None
         self._coefficients = [
             1.0 if plain else float(self._share(name, total_share, published_total) / alphas[name])
             for name in public.parameters
         ]
-        self._total = 0.0
-        if total_share:
-            self._total = float(total_share / alphas["load"])
+        self._total = 0.0 if kind is None else float(total_share / alphas[kind.name])
         self._unit = private.kinds[0].unit if plain else "of alpha"
-        self._size = public.entries + bool(total_share)
+        self._size = public.entries + (kind is not None)
         self.sensitivity = self._sensitivity(private, alphas, published_total, plain=plain)
         self.limits = self._limits(public.low, public.high)
 
-    @staticmethod
-    def _share(name: str, total_share: Fraction, published_total: bool) -> Fraction:
-        if name != "load":
-            return Fraction(1)
-        return Fraction(1, 2) if published_total else 1 - total_share
+    def _share(self, name: str, total_share: Fraction, published_total: bool) -> Fraction:
+        if published_total and name == "load":
+            return Fraction(1, 2)
+        return 1 - total_share if name == self._summed else Fraction(1)
 
     def _sensitivity(
         self, private: Private, alphas: Mapping[str, Fraction], published: bool, *, plain: bool
@@ -111,17 +113,20 @@ class EntriesQuery:
         moves = []
         for name, coefficient in zip(private.public.parameters, self._coefficients, strict=True):
             move = Fraction(coefficient) * alphas[name]
-            if name == "load":
-                move = 2 * move if published else move + Fraction(self._total) * alphas[name]
+            if published and name == "load":
+                move = 2 * move
+            elif name == self._summed:
+                largest = Fraction(float(self._weights.max(initial=0.0)))
+                move += Fraction(self._total) * largest * alphas[name]
             moves.append(move)
         why = "one entry moves by at most its alpha"
         if published:
             why = "the total is public, so two loads move, by at most alpha each"
         elif self._total:
-            why += ", and the total load with it; their coefficients add up to 1"
+            why += ", and the sum with it; their coefficients add up to 1"
         # Products and sums of floats are off by less than these many steps of the largest one.
         reach = self._reach(private.public.low, private.public.high)
-        off = Fraction(0) if plain else Fraction(reach) * (private.public.entries + 4) / 2**52
+        off = Fraction(0) if plain else Fraction(reach) * (2 * private.public.entries + 4) / 2**52
         return Sensitivity(
             max(moves), why, moving=2 if published or self._total else 1, tolerance=off
         )
@@ -135,11 +140,9 @@ class EntriesQuery:
             (c * float(low[part].min()), c * float(high[part].max()))
             for part, c in zip(self._parts, self._coefficients, strict=True)
         ]
-        if self._total and self._load is not None:
-            part = self._parts[self._load]
-            ends.append(
-                (self._total * float(low[part].sum()), self._total * float(high[part].sum()))
-            )
+        if self._summed is not None:
+            part, w = self._parts[self._place], self._weights
+            ends.append((self._total * float(w @ low[part]), self._total * float(w @ high[part])))
         return Limits(min(end[0] for end in ends), max(end[1] for end in ends))
 
     def check(self, epsilon: Fraction) -> None:
@@ -152,7 +155,7 @@ class EntriesQuery:
             account,
             sealed,
             query=self._compute,
-            name="every entry and the total load" if self._total else "every entry",
+            name=self._words,
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=self._size,
@@ -174,8 +177,8 @@ class EntriesQuery:
 
     def _compute(self, parts: Parts) -> Floats:
         scaled = [c * part for part, c in zip(parts, self._coefficients, strict=True)]
-        if self._total and self._load is not None:
-            scaled.append(np.array([self._total * parts[self._load].sum()]))
+        if self._summed is not None:
+            scaled.append(np.array([self._total * float(self._weights @ parts[self._place])]))
         return np.concatenate(scaled)
 
 

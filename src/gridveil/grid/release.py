@@ -49,8 +49,8 @@ KIND = "grid parameters"
 POPULATION_FILE = "population.parquet"
 
 _LIMITATIONS = (
-    "Reactances, names and lengths are public, and permit guesses about ratings that epsilon does "
-    "not bound.",
+    "Topology, places and impedances are public, and tell about ratings what epsilon does not "
+    "bound: a standard type of line or transformer can be looked up from its impedance.",
     "Values that come from a short public list (standard ratings) can be guessed from noisy ones "
     "where alpha is below the spacing of the list: choose alpha above it.",
     "Models of the population that ran on the real network are evidence about it, outside epsilon.",
@@ -58,8 +58,10 @@ _LIMITATIONS = (
     "from a dispatch of the real network they are evidence about it, outside epsilon.",
 )
 _OF_PARAMETERS = {
-    "capacity": "Impedances of transformers are given on their ratings; they are published with "
-    "three digits, which leaves fewer ratings possible than there were.",
+    "capacity": "Impedances that the file gives on ratings are published with three digits, which "
+    "leaves fewer ratings possible than there were; impedances that were computed from ratings "
+    "before they came into the file are published as they are.",
+    "load": "Limits of loads that can be dispatched are published with those of the generators.",
     "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
     "a nominal power) move together: a change of that number is one of several entries.",
 }
@@ -151,8 +153,8 @@ def release(
         Certified: the share of every capacity that is kept in reserve, so that models which are
         not in the population are served too; 0.04 by default.
     total_share
-        Certified, loads: the share of epsilon that buys the total load; 0.4 by default, 0 for
-        none.
+        Certified, loads and costs: the share of epsilon that buys their sum (the total load; the
+        cost of all units at full output); 0.4 by default, 0 for none.
     published_total
         Certified, loads: the total load in MW, where it is published anyway. Neighbours then have
         the same total and differ in two loads, which takes twice the noise.
@@ -267,7 +269,7 @@ def _facts(task: Task, outcome: Outcome, *, public_curves: bool) -> Facts:
     }
     if settings.method == "certified":
         known["margin"] = settings.margin
-        known["share of a load's epsilon for the total"] = show_exact(settings.total_share)
+        known["share of epsilon for the sum"] = show_exact(settings.total_share)
         known["published total, MW"] = settings.published_total
         known["catalogue, MW"] = list(settings.catalogue)
     if settings.method == "paper":

@@ -26,7 +26,7 @@ Method = Literal["certified", "paper", "laplace"]
 METHODS = ("certified", "paper", "laplace")
 
 TOTAL_SHARE = Fraction(2, 5)
-"""Share of a load's epsilon that buys the total load; see docs/grid-release.md for the study."""
+"""Share of the epsilon of a load or a cost that buys their sum; see docs/grid-release.md."""
 MARGIN = 0.04
 ROUNDS = 10
 PENALTY = 3000.0
@@ -37,7 +37,9 @@ def check_settings(parameters: tuple[str, ...], method: str, **given: Any) -> Se
     """The settings of `release`, or `InputError` where one makes no sense for this method."""
     if method not in METHODS:
         raise InputError(f"There is no method {method!r}.", remedy=f"Use {', '.join(METHODS)}.")
-    _only(method == "certified" and "load" in parameters, given, "total_share", "published_total")
+    summed = any(KINDS[name].summed is not None for name in parameters)
+    _only(method == "certified" and summed, given, "total_share")
+    _only(method == "certified" and "load" in parameters, given, "published_total")
     _only(method == "certified" and "capacity" in parameters, given, "catalogue")
     _only(method == "certified", given, "margin")
     _only(method == "paper", given, "rounds", "price", "penalty")
@@ -100,7 +102,8 @@ def _total_share(
         raise InputError(
             "A total that is published need not be bought.", remedy="Leave total_share out."
         )
-    if method != "certified" or "load" not in parameters or published is not None:
+    summed = any(KINDS[name].summed is not None for name in parameters)
+    if method != "certified" or not summed or published is not None:
         return Fraction(0)
     if share is None:
         return TOTAL_SHARE
@@ -109,7 +112,7 @@ def _total_share(
     wanted = exact(share, name="total_share")
     if wanted >= 1:
         raise InputError(
-            f"total_share is {str(share)[:40]}, which leaves nothing for the loads.",
+            f"total_share is {str(share)[:40]}, which leaves nothing for the entries.",
             remedy="It must be below 1: 40%, for example.",
         )
     return wanted
