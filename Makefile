@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-full test-optional browser screens lint bench audit faults docs clean
+.PHONY: demo test test-full test-optional browser screens lint bench bench-grid audit faults docs clean
 
 demo: $(READY)
 	$(BIN)/gridveil demo --output demo-release
@@ -38,6 +38,13 @@ bench: $(READY)
 	$(BIN)/python benchmarks/wind_weak.py
 	$(BIN)/python benchmarks/grid_engine.py
 	$(BIN)/python benchmarks/studies.py
+
+# Releases of networks: accuracy of every method and parameter, speed of restoration, growth.
+bench-grid: $(READY)
+	$(BIN)/python benchmarks/grid_accuracy.py
+	$(BIN)/python benchmarks/grid_accuracy.py --which others
+	$(BIN)/python benchmarks/grid_exact.py --seeds 1
+	$(BIN)/python benchmarks/grid_release_scale.py
 
 # Every claim, every control, and the tables of docs/privacy/audit.md.
 audit: $(READY)
