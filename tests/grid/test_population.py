@@ -182,7 +182,7 @@ def test_files_that_do_not_fit(tmp_path):
     refused(path, pd.DataFrame({"load": [[-1.0] * 73]}), "missing, infinite or negative")
     refused(path, pd.DataFrame({"load": [1.0]}), "not lists of numbers")
     refused(path, pd.DataFrame({"power": [[1.0]]}), "mean nothing here: power")
-    with pytest.raises(InputError, match="can't be read"):
+    with pytest.raises(InputError, match="There is no population at"):
         Population.read(tmp_path / "none.parquet", NETWORK)
     path.write_bytes(b"rubbish")
     with pytest.raises(InputError, match="can't be read"):

@@ -292,6 +292,7 @@ def test_secure_noise_without_a_charge_can_not_be_had():
 
 def test_an_assumed_sensitivity_is_not_valid(account):
     assumed = Sensitivity(Fraction(1), "assumed", proved=False)
+    laplace(account, sealed([1]), name="p", sensitivity=ONE, epsilon=1)
     assert account.dp_valid
     laplace(account, sealed([1]), name="q", sensitivity=assumed, epsilon=1)
     assert not account.dp_valid
