@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from faults import campaigns, children, tracing  # noqa: E402 - tests are no package
 from faults.releasing import Tally  # noqa: E402
-from fuzz import harness  # noqa: E402
+from fuzz import atheris_run, harness  # noqa: E402
 from fuzz.targets import TARGETS  # noqa: E402
 
 RESULTS = ROOT / "docs" / "privacy" / "faults.json"
@@ -38,7 +38,6 @@ INPUTS = 100_000
 ATHERIS_RUNS = 10_000
 PARTS = ("faults", "injected", "readers", "atheris")
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
-_SKIPPED = 77
 
 
 def main() -> int:
@@ -150,7 +149,7 @@ def _atheris(names: list[str], runs: int) -> Iterator[dict[str, object]]:
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:  # it leaves files behind
             there = {**os.environ, "TMPDIR": folder}
             done = subprocess.run(command, cwd=folder, env=there, capture_output=True, text=True)
-        if done.returncode == _SKIPPED:
+        if done.returncode == atheris_run.SKIPPED:
             _say(f"left out: {done.stdout.strip()}")
             return
         _say(f"{name}: {runs:,} inputs by atheris, exit code {done.returncode}")
@@ -217,6 +216,9 @@ def _reader_table(results: dict) -> str:
     for count in results["readers"]:
         cells = " | ".join(str(count[n]) for n in ("tracebacks", "hangs", "crashes", "wrong"))
         lines.append(f"| {count['reader']} | {count['inputs']:,} | {count['taken']:,} | {cells} |")
+    done = [count["reader"] for count in results["readers"]]
+    if left := [name for name in TARGETS if name not in done]:
+        lines += ["", f"Not run to the end yet: {'; '.join(left)}."]
     by_coverage = sum(one["inputs"] for one in results["atheris"])
     wrong = sum(one["wrong"] for one in results["atheris"])
     if by_coverage:

@@ -6,6 +6,7 @@
 import json
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 Choose = Callable[[int], int]
@@ -203,7 +204,7 @@ def mutate_tree(place: Any, choose: Choose) -> None:
             case 1:
                 del place[key]
             case 2 if isinstance(place, list):
-                place.append(place[key])
-            case _:
-                place[key] = VALUES[choose(len(VALUES))]
+                place.append(deepcopy(place[key]))
+            case _:  # a copy: a list of these that went in twice could come to hold itself
+                place[key] = deepcopy(VALUES[choose(len(VALUES))])
         return

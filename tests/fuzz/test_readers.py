@@ -8,13 +8,17 @@ import gzip
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from conftest import FULL
+from faults import run as campaign
 from fuzz import bundles, grids, ledgers, winds
+from fuzz.atheris_run import SKIPPED
 from fuzz.harness import Count, Hang, run, time_limit, try_one
+from fuzz.mutations import VALUES, mutate_tree, random_choices
 from fuzz.targets import TARGETS, Target
 from fuzz.verdicts import WrongSuccess, wrong_unless
 from hypothesis import HealthCheck, given, settings
@@ -121,6 +125,23 @@ def test_a_small_file_that_unpacks_to_a_large_one_has_an_answer_in_time(tmp_path
 
 
 # -- the harness itself ----------------------------------------------------------------------------
+
+
+def test_mutations_leave_their_own_values_alone():
+    before = json.dumps(VALUES)
+    for seed in range(2000):
+        choose, tree = random_choices(seed), {"a": [1, {"b": 2}], "c": {"d": []}}
+        for _ in range(6):
+            mutate_tree(tree, choose)
+        json.dumps(tree)  # raises where something holds itself
+    assert json.dumps(VALUES) == before
+
+
+@pytest.mark.parametrize(("code", "counted"), [(0, [0]), (77, [1]), (70, [1]), (SKIPPED, [])])
+def test_what_atheris_finds_is_not_taken_for_its_absence(monkeypatch, code, counted):
+    ended = subprocess.CompletedProcess([], code, stdout="", stderr="")
+    monkeypatch.setattr("faults.run.subprocess.run", lambda *_, **__: ended)
+    assert [one["wrong"] for one in campaign._atheris(["ledger, SQLite"], 5)] == counted
 
 
 def broken(how: str) -> Target:
