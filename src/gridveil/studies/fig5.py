@@ -74,6 +74,7 @@ class Fig5(Study):
                 self._panel(panel, table, list(_ROWS)[i], self.versions[j])
                 letter = "abcdefghi"[i * len(self.versions) + j]
                 panel.set_title(f"({letter}) {NAMES[self.versions[j]]}", loc="left")
+            for panel in axes.flat:  # once all are drawn: panels of a row share their height
                 panel.set_ylim(bottom=0)
             for panel, version in zip(axes[-1], self.versions, strict=True):
                 panel.set_xlabel("any T" if version == "certified" else "iterations $T$")
