@@ -21,8 +21,7 @@ LOUD = Fraction(4)
 """The epsilon of releases whose outcomes are counted.
 
 Noise shrinks as epsilon grows, so a fault shows at any epsilon alike. But a frequency has to be far
-from that on the neighbour to prove anything: of an epsilon of 4 the same samples prove half, where
-they prove a tenth of 1.
+from that on the neighbour to prove anything: the same samples prove a larger share of 4 than of 1.
 """
 
 _MEMORY = Path("/dev/shm")
