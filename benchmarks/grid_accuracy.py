@@ -30,7 +30,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "load, total bought": {"parameter": "load"},
     "load, total published": {"parameter": "load", "published_total": "own"},
     "load that varies, bought": {"parameter": "load", "varying": True},
-    "generator limits": {"parameter": "generator_limit"},
+    "limits, one unit a bus": {"parameter": "generator_limit", "merged": True},
+    "limits, every unit": {"parameter": "generator_limit"},
     "cost in [80, 100]": {"parameter": "cost", "limits": (80.0, 100.0)},
     "capacity and load": {"parameter": "capacity,load", "varying": True},
 }
@@ -69,6 +70,8 @@ class Case:
         self.settings = dict(SETTINGS[name])
         private = self.settings["parameter"]
         network = grid.cases.rts96(variant="paper")
+        if self.settings.pop("merged", False):
+            network = _one_unit_a_bus(network)
         if private == "cost":
             # The paper's costs, as the network's own: one draw, public, the same in every run.
             rng = np.random.default_rng(7)
@@ -118,6 +121,25 @@ class Case:
             one.added,
             seconds,
         ]
+
+
+def _one_unit_a_bus(network: grid.Network) -> grid.Network:
+    """The paper's formulation: one output, one pair of limits and one cost a bus."""
+    units = network.generators
+    buses, first, which = np.unique(units.bus, return_index=True, return_inverse=True)
+    merged = replace(
+        units,
+        name=tuple(units.name[place] for place in first),
+        bus=buses,
+        p_min=np.bincount(which, units.p_min),
+        p_max=np.bincount(which, units.p_max),
+        in_service=units.in_service[first],
+        quadratic=units.quadratic[first],
+        linear=units.linear[first],
+        constant=units.constant[first],
+        points=tuple(units.points[place] for place in first),
+    )
+    return replace(network, generators=merged, source=None)
 
 
 def _population(

@@ -91,7 +91,12 @@ def step(data, values, places, alpha, public):
 
 @pytest.mark.parametrize("parameters", SETS)
 @settings(max_examples=1000 if FULL else 15)
-@given(st.data(), ALPHAS, ALPHAS, st.sampled_from([0, Fraction(2, 5), Fraction(1, 3)]))
+@given(
+    st.data(),
+    ALPHAS,
+    ALPHAS,
+    st.sampled_from([0, Fraction(2, 5), Fraction(1, 3), 1 - Fraction(1, 10**20)]),
+)
 def test_no_two_neighbours_are_further_apart_than_the_sensitivity(
     parameters, data, alpha, other_alpha, share
 ):
@@ -224,6 +229,16 @@ def test_noise_is_as_wide_as_documented():
     assert found.total is None
     alone, _ = scales("load", 1, {"load": thirty}, published_total=True)
     assert [*alone["load"]] == [pytest.approx(60, **near)]
+
+
+def test_what_counts_little_in_a_sum_pays_little_for_it():
+    share = Fraction(11, 20)
+    _, found = scales("cost", 1, {"cost": Fraction(5)}, total_share=share)
+    public, _ = parts_of("cost")
+    weights = Private(public, Population(1), Fraction(1)).summed.weights(public)
+    assert weights.min() < weights.max() == 1
+    assert found.scale == pytest.approx(5 / (1 - 0.55 * weights), rel=3e-3)
+    assert found.total_scale == pytest.approx(5 / 0.55, rel=3e-3)
 
 
 def cost_query(seed, parameters):

@@ -64,7 +64,7 @@ def release(
     ] = None,
     total_share: Annotated[
         str | None,
-        typer.Option(help="certified, load or cost: share of epsilon for the sum; 40% by default."),
+        typer.Option(help="certified: share of epsilon for a sum; load 40%, cost 55% by default."),
     ] = None,
     published_total: Annotated[
         float | None,

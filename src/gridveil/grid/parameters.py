@@ -23,7 +23,7 @@ With several slacks at once the argument is the same for each entry.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -59,8 +59,9 @@ class Parameter(ABC):
         Whether what entries have in common may be learned from noisy ones, and each be moved
         towards it. For costs that is not so: a dispatch takes the cheap units, whose costs would
         all be moved up.
-    summed
-        What the sum of its entries is that a share of epsilon can buy, or None.
+    summed, share
+        What the sum of its entries is that a share of epsilon can buy, or None; and that share,
+        where the owner names none.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Parameter(ABC):
     keep: tuple[str, ...]
     alike = True
     summed: str | None = None
+    share = Fraction(0)
 
     @property
     def unit(self) -> str:
@@ -149,6 +151,7 @@ class Load(Parameter):
     )
     keep = ("nodal_price",)
     summed = "the total load"
+    share = Fraction(2, 5)
 
     def factors(self, models: Population) -> Sequence[Floats | None]:
         """The models' multipliers of loads."""
@@ -191,6 +194,7 @@ class Cost(Parameter):
     keep = ("dispatch",)
     alike = False
     summed = "the cost of all units at full output"
+    share = Fraction(11, 20)
 
     def weights(self, public: PublicNetwork) -> Floats:
         """The largest outputs of the units, where those are public."""
@@ -272,8 +276,8 @@ class Private:
 
     @property
     def summed(self) -> Parameter | None:
-        """The parameter of which a sum can be bought: loads before costs."""
-        return next((kind for kind in self.kinds if kind.summed is not None), None)
+        """The parameter of which a sum can be bought."""
+        return summed_of(self.kinds)
 
     def slope(self, solutions: Solutions, models: Population) -> Floats:
         """How the costs change with the private entries: ``(models, entries)``."""
@@ -293,6 +297,11 @@ class Private:
                 "known, so that no cost can be asked for.",
                 remedy='Use method="certified", which asks for none.',
             )
+
+
+def summed_of(kinds: Iterable[Parameter]) -> Parameter | None:
+    """The first of some parameters of which a sum can be bought."""
+    return next((kind for kind in kinds if kind.summed is not None), None)
 
 
 def _outputs(public: PublicNetwork, models: Population) -> tuple[Floats, Floats]:

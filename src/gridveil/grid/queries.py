@@ -6,9 +6,10 @@ that parameter's alpha. With ``c = 1/alpha`` for every parameter the answers of 
 apart in L1, whichever parameter it is: several parameters cost no more epsilon than one.
 
 **A sum** of one parameter's entries (the total load; of costs, that of all units at full output) is
-one more coordinate of the same vector, with public weights of at most 1. With a share ``s`` the
-entries have the coefficient ``(1 - s)/alpha`` and their sum has ``s/alpha``, so that an entry that
-moves by alpha moves the answers by at most ``(1 - s) + s = 1``.
+one more coordinate of the same vector, with public weights ``0 <= w_j <= 1``. With a share ``s`` an
+entry has the coefficient ``(1 - s w_j)/alpha`` and the sum has ``s/alpha``, so that an entry that
+moves by alpha moves the answers by at most ``(1 - s w_j) + s w_j = 1``: what counts little in the
+sum pays little for it.
 
 **A published total** is an invariant: neighbours have the same one, so they differ in two loads,
 by at most alpha each, and loads need half the coefficient (twice the noise).
@@ -36,6 +37,7 @@ from gridveil.grid.opf import Status, solve_population
 from gridveil.grid.parameters import Private
 from gridveil.grid.population import Population
 from gridveil.grid.prices import highest_cost
+from gridveil.grid.public import PublicNetwork
 from gridveil.grid.solving.ladder import VIOLATION
 from gridveil.privacy.account import Account
 from gridveil.privacy.mechanisms import laplace, laplace_scalar, noisy_max
@@ -85,65 +87,54 @@ class EntriesQuery:
         published_total: bool = False,
     ) -> None:
         public = private.public
-        self._parts = [public.parts[name] for name in public.parameters]
         kind = private.summed if total_share else None
-        self._summed = None if kind is None else kind.name
-        self._words = "every entry" if kind is None else f"every entry and {kind.summed}"
+        self._summed = None if kind is None else public.parts[kind.name]
         self._weights = np.zeros(0) if kind is None else kind.weights(public)
-        self._place = 0 if kind is None else public.parameters.index(kind.name)
-        plain = len(alphas) == 1 and kind is None
-        self._coefficients = [
-            1.0 if plain else float(self._share(name, total_share, published_total) / alphas[name])
-            for name in public.parameters
-        ]
+        self._words = "every entry" if kind is None else f"every entry and {kind.summed}"
         self._total = 0.0 if kind is None else float(total_share / alphas[kind.name])
-        self._unit = private.kinds[0].unit if plain else "of alpha"
+        # One parameter and no sum: entries are asked for as they are, and nothing is rounded.
+        self._plain = len(alphas) == 1 and kind is None
+        self._coefficients = np.ones(public.entries)
+        for name in () if self._plain else public.parameters:
+            part = public.parts[name]
+            own = Fraction(1, 2) if published_total and name == "load" else Fraction(1)
+            self._coefficients[part] = float(own / alphas[name])
+            if part == self._summed:
+                shares = (1 - total_share * Fraction(weight) for weight in self._weights.tolist())
+                self._coefficients[part] = [float(share / alphas[name]) for share in shares]
+        self._unit = private.kinds[0].unit if self._plain else "of alpha"
         self._size = public.entries + (kind is not None)
-        self.sensitivity = self._sensitivity(private, alphas, published_total, plain=plain)
         self.limits = self._limits(public.low, public.high)
-
-    def _share(self, name: str, total_share: Fraction, published_total: bool) -> Fraction:
-        if published_total and name == "load":
-            return Fraction(1, 2)
-        return 1 - total_share if name == self._summed else Fraction(1)
+        self.sensitivity = self._sensitivity(public, alphas, published_total)
 
     def _sensitivity(
-        self, private: Private, alphas: Mapping[str, Fraction], published: bool, *, plain: bool
+        self, public: PublicNetwork, alphas: Mapping[str, Fraction], published: bool
     ) -> Sensitivity:
         moves = []
-        for name, coefficient in zip(private.public.parameters, self._coefficients, strict=True):
-            move = Fraction(coefficient) * alphas[name]
-            if published and name == "load":
-                move = 2 * move
-            elif name == self._summed:
-                largest = Fraction(float(self._weights.max(initial=0.0)))
-                move += Fraction(self._total) * largest * alphas[name]
-            moves.append(move)
+        for name in public.parameters:
+            part = public.parts[name]
+            # Exactly, from the coefficients as they were rounded.
+            own = [Fraction(c) for c in self._coefficients[part].tolist()]
+            if part == self._summed:
+                sums = (Fraction(self._total) * Fraction(w) for w in self._weights.tolist())
+                own = [c + w for c, w in zip(own, sums, strict=True)]
+            move = max(own, default=Fraction(0)) * alphas[name]
+            moves.append(2 * move if published and name == "load" else move)
         why = "one entry moves by at most its alpha"
         if published:
             why = "the total is public, so two loads move, by at most alpha each"
         elif self._total:
             why += ", and the sum with it; their coefficients add up to 1"
         # Products and sums of floats are off by less than these many steps of the largest one.
-        reach = self._reach(private.public.low, private.public.high)
-        off = Fraction(0) if plain else Fraction(reach) * (2 * private.public.entries + 4) / 2**52
+        reach = max(abs(self.limits.low), abs(self.limits.high))
+        off = Fraction(0) if self._plain else Fraction(reach) * (2 * public.entries + 4) / 2**52
         return Sensitivity(
             max(moves), why, moving=2 if published or self._total else 1, tolerance=off
         )
 
-    def _reach(self, low: Floats, high: Floats) -> float:
-        limits = self._limits(low, high)
-        return max(abs(limits.low), abs(limits.high))
-
     def _limits(self, low: Floats, high: Floats) -> Limits:
-        ends = [
-            (c * float(low[part].min()), c * float(high[part].max()))
-            for part, c in zip(self._parts, self._coefficients, strict=True)
-        ]
-        if self._summed is not None:
-            part, w = self._parts[self._place], self._weights
-            ends.append((self._total * float(w @ low[part]), self._total * float(w @ high[part])))
-        return Limits(min(end[0] for end in ends), max(end[1] for end in ends))
+        lows, highs = self._answer(low), self._answer(high)
+        return Limits(float(lows.min()), float(highs.max()))
 
     def check(self, epsilon: Fraction) -> None:
         """Raise `InputError` where the query can't be asked at this epsilon; opens nothing."""
@@ -163,23 +154,23 @@ class EntriesQuery:
             unit=self._unit,
         )
         scale = noisy.record.calibration.scale_in_units
-        count = self._size - bool(self._total)
-        per_entry = np.empty(count)
-        for part, coefficient in zip(self._parts, self._coefficients, strict=True):
-            per_entry[part] = coefficient
         total = noisy.value[-1] / self._total if self._total else None
         return NoisyEntries(
-            noisy.value[:count] / per_entry,
-            scale / per_entry,
+            noisy.value[: len(self._coefficients)] / self._coefficients,
+            scale / self._coefficients,
             total,
             scale / self._total if self._total else 0.0,
         )
 
     def _compute(self, parts: Parts) -> Floats:
-        scaled = [c * part for part, c in zip(parts, self._coefficients, strict=True)]
-        if self._summed is not None:
-            scaled.append(np.array([self._total * float(self._weights @ parts[self._place])]))
-        return np.concatenate(scaled)
+        return self._answer(np.concatenate(parts))
+
+    def _answer(self, entries: Floats) -> Floats:
+        scaled = self._coefficients * entries
+        if self._summed is None:
+            return scaled
+        total = self._total * float(self._weights @ entries[self._summed])
+        return np.append(scaled, total)
 
 
 class CostQuery:

@@ -154,7 +154,7 @@ def release(
         not in the population are served too; 0.04 by default.
     total_share
         Certified, loads and costs: the share of epsilon that buys their sum (the total load; the
-        cost of all units at full output); 0.4 by default, 0 for none.
+        cost of all units at full output); 0.4 of loads and 0.55 of costs by default, 0 for none.
     published_total
         Certified, loads: the total load in MW, where it is published anyway. Neighbours then have
         the same total and differ in two loads, which takes twice the noise.

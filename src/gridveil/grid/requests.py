@@ -12,7 +12,7 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.methods import Settings
 from gridveil.grid.network import Network
-from gridveil.grid.parameters import KINDS, Private
+from gridveil.grid.parameters import KINDS, Private, summed_of
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.prices import highest_cost
 from gridveil.grid.public import PARAMETERS, PublicNetwork
@@ -25,8 +25,6 @@ from gridveil.privacy.sealed import Limits
 Method = Literal["certified", "paper", "laplace"]
 METHODS = ("certified", "paper", "laplace")
 
-TOTAL_SHARE = Fraction(2, 5)
-"""Share of the epsilon of a load or a cost that buys their sum; see docs/grid-release.md."""
 MARGIN = 0.04
 ROUNDS = 10
 PENALTY = 3000.0
@@ -37,8 +35,8 @@ def check_settings(parameters: tuple[str, ...], method: str, **given: Any) -> Se
     """The settings of `release`, or `InputError` where one makes no sense for this method."""
     if method not in METHODS:
         raise InputError(f"There is no method {method!r}.", remedy=f"Use {', '.join(METHODS)}.")
-    summed = any(KINDS[name].summed is not None for name in parameters)
-    _only(method == "certified" and summed, given, "total_share")
+    summed = summed_of(KINDS[name] for name in parameters)
+    _only(method == "certified" and summed is not None, given, "total_share")
     _only(method == "certified" and "load" in parameters, given, "published_total")
     _only(method == "certified" and "capacity" in parameters, given, "catalogue")
     _only(method == "certified", given, "margin")
@@ -102,18 +100,18 @@ def _total_share(
         raise InputError(
             "A total that is published need not be bought.", remedy="Leave total_share out."
         )
-    summed = any(KINDS[name].summed is not None for name in parameters)
-    if method != "certified" or not summed or published is not None:
+    summed = summed_of(KINDS[name] for name in parameters)
+    if method != "certified" or summed is None or published is not None:
         return Fraction(0)
     if share is None:
-        return TOTAL_SHARE
+        return summed.share
     if str(share).strip() in ("0", "0.0", "0%"):
         return Fraction(0)
     wanted = exact(share, name="total_share")
     if wanted >= 1:
         raise InputError(
             f"total_share is {str(share)[:40]}, which leaves nothing for the entries.",
-            remedy="It must be below 1: 40%, for example.",
+            remedy=f"It must be below 1: {float(summed.share):.0%}, for example.",
         )
     return wanted
 
