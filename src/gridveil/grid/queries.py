@@ -125,8 +125,9 @@ class EntriesQuery:
             why = "the total is public, so two loads move, by at most alpha each"
         elif self._total:
             why += ", and the sum with it; their coefficients add up to 1"
-        # Products and sums of floats are off by less than these many steps of the largest one.
-        reach = max(abs(self.limits.low), abs(self.limits.high))
+        # Products and sums of floats are off by less than these many steps of the largest one, and
+        # a sum by the size of its terms, which may cancel.
+        reach = float(self._answer(np.maximum(np.abs(public.low), np.abs(public.high))).max())
         off = Fraction(0) if self._plain else Fraction(reach) * (2 * public.entries + 4) / 2**52
         return Sensitivity(
             max(moves), why, moving=2 if published or self._total else 1, tolerance=off
