@@ -62,9 +62,11 @@ def make_account(ledger: Ledger, epsilon: object = 1000, dataset: str = "test") 
     )
 
 
-def adjacency(parameter: str = "power", alpha: object = "0.1", unit: str = "MW") -> Adjacency:
+def adjacency(
+    parameter: str = "power", alpha: object = "0.1", unit: str = "MW", **of: object
+) -> Adjacency:
     return Adjacency.of(
-        parameter, alpha=Fraction(alpha), unit=unit, limits=Limits(0.0, 1000.0), entries=10
+        parameter, alpha=Fraction(alpha), unit=unit, limits=Limits(0.0, 1000.0), entries=10, **of
     )
 
 

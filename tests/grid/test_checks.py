@@ -138,3 +138,11 @@ def test_islands_with_their_own_reference_are_fine(tiny):
     cut = change(tiny, "branches", in_service=[True, False, False])
     assert found(cut) == ["island of bus 3: it has no reference bus"]
     assert problems(change(cut, "buses", reference=[True, False, True])) == []
+
+
+def test_a_load_that_a_shunt_makes_up_for_is_still_one(tiny):
+    # Whether the two cancel out is private where loads are.
+    shut = change(tiny, "generators", in_service=[False] * 3)
+    for load in ([-5.0, 0, 0], [-5.1, 0, 0]):
+        lines = found(change(shut, "buses", load=load, shunt=[5.0, 0, 0]))
+        assert lines == ["island of bus 1: it has load and no generator in service"]

@@ -13,8 +13,9 @@ from conftest import FULL, adjacency, make_account
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused
 from gridveil.privacy import location
-from gridveil.privacy.chain import breaks
+from gridveil.privacy.chain import breaks, entry_hash
 from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.standing import Reference
 
 FORK = multiprocessing.get_context("fork")
 
@@ -95,7 +96,7 @@ def test_releases_at_different_alphas_add_up_at_the_reference(ledger):
     assert charge(ledger, 1, alpha=7).charged == 5  # ceil(30/7)
     assert charge(ledger, 1, alpha=60).charged == 1  # protects a step of 30 as well
     assert ledger.standing("farm").spent == 10
-    assert ledger.standing("farm").reference == {"power": (Fraction(30), "MW")}
+    assert ledger.standing("farm").reference == {"power": Reference(Fraction(30), "MW")}
 
 
 def test_the_scaled_charge_is_what_the_cap_counts(ledger):
@@ -110,6 +111,70 @@ def test_each_parameter_has_its_own_reference(ledger):
     charge(ledger, 1, parameter="capacity", alpha=30)
     charge(ledger, 1, parameter="cost", alpha=1, unit="$/MWh")
     assert ledger.standing("farm").spent == 2
+
+
+def test_of_parameters_charged_together_the_largest_factor_counts(ledger):
+    charge(ledger, 1, parameter="capacity", alpha=30)
+    charge(ledger, 1, parameter="load", alpha=10)
+    both = [adjacency("capacity", 10, "MW"), adjacency("load", 5, "MW")]
+    made = ledger.charge("farm", epsilon=1, adjacency=both, purpose="a test")
+    assert (made.charged, made.spent) == (3, 5)
+
+
+def shares(ledger, alpha, measure="kW", **capacities):
+    wholes = {name: Fraction(whole) for name, whole in capacities.items()}
+    of = adjacency("power", alpha, "of capacity", wholes=wholes, measure=measure)
+    return ledger.charge("farm", epsilon=1, adjacency=[of], purpose="a test").charged
+
+
+def test_shares_of_another_capacity_are_compared_as_amounts(ledger):
+    assert shares(ledger, "0.15", one=2750) == 1  # 412.5 kW
+    assert shares(ledger, "0.15", one=2750) == 1
+    assert shares(ledger, "0.15", one=1000) == 3  # 150 kW
+    assert shares(ledger, "0.3", one=1000) == 2
+    assert shares(ledger, "0.15", one=5000) == 1
+
+
+def test_each_turbine_has_its_own_reference(ledger):
+    assert shares(ledger, "0.1", small=1000, large=4000) == 1
+    assert shares(ledger, "0.1", small=1000, large=4000) == 1
+    assert shares(ledger, "0.1", small=1000) == 1
+    assert shares(ledger, "0.1", small=1000, large=2000) == 2
+    # It may be the large one under another name.
+    assert shares(ledger, "0.1", new=1000) == 4
+    assert shares(ledger, "0.1", new=4000) == 1
+
+
+def test_a_change_of_the_measure_is_refused(ledger):
+    shares(ledger, "0.15", one=2750)
+    with pytest.raises(LedgerRefused, match="was in kW before, and is in MW"):
+        shares(ledger, "0.15", measure="MW", one=2.75)
+    assert ledger.standing("farm").spent == 1
+
+
+@pytest.mark.parametrize(
+    "one", [{"alpha": "0"}, {"wholes": {"a": "0"}}, {"wholes": {"a": "-1"}}, {"wholes": [1]}]
+)
+def test_a_reference_that_makes_no_sense_is_damage(ledger, one):
+    body = {"epsilon": "1", "charged": "1", "clear": [], "private": [], "purpose": "a test"}
+    body["adjacency"] = {"power": {"alpha": "1", "unit": "of capacity", **one}}
+    with ledger._file.transaction() as (connection, _):
+        ledger._file.append(connection, "charge", "farm", body)
+    with pytest.raises(LedgerError, match="can't be understood"):
+        ledger.standing("farm")
+
+
+def test_a_published_hash_can_not_be_checked_by_a_guess(ledger):
+    made = charge(ledger, 1)
+    (entry,) = ledger.entries()
+    guess = {name: value for name, value in entry.body.items() if name != "salt"}
+    known = (entry.number, entry.time, entry.kind, entry.dataset)
+    assert entry_hash(*known, entry.body, entry.previous) == made.hash
+    assert entry_hash(*known, guess, entry.previous) != made.hash
+    charge(ledger, 1)
+    salts = [entry.body["salt"] for entry in ledger.entries()]
+    assert len(set(salts)) == 2
+    assert {len(salt) for salt in salts} == {32}
 
 
 def test_a_change_of_unit_is_refused(ledger):

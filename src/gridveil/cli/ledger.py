@@ -132,9 +132,7 @@ def _show_all(ledger: Ledger, as_json: bool) -> None:
         "dataset", "spent", "cap", "remaining", "reference alpha", "charges", "without release"
     )
     for one in standings:
-        alphas = ", ".join(
-            f"{name} {show_exact(alpha)} {unit}" for name, (alpha, unit) in one.reference.items()
-        )
+        alphas = ", ".join(f"{name} {alpha}" for name, alpha in one.reference.items())
         shown.add_row(
             one.dataset,
             show_exact(one.spent),
@@ -187,8 +185,8 @@ def _summary(one: Standing) -> dict[str, Any]:
         "cap": None if one.cap is None else str(one.cap),
         "remaining": None if one.remaining is None else str(one.remaining),
         "reference_alpha": {
-            name: {"alpha": str(alpha), "unit": unit}
-            for name, (alpha, unit) in one.reference.items()
+            name: {"alpha": str(reference.alpha), "unit": reference.unit}
+            for name, reference in one.reference.items()
         },
         "published_in_clear": sorted(one.clear),
         "charges": one.charges,

@@ -244,7 +244,7 @@ def _islands(network: Network) -> Iterator[Problem]:
     generating = generation_by_island(network, island)
     first = {int(label): place for place, label in reversed(list(enumerate(island)))}
     references = np.bincount(island[on & buses.reference], minlength=count)
-    drawing = np.bincount(island[on & ((buses.load + buses.shunt) != 0)], minlength=count)
+    drawing = np.bincount(island[on & ((buses.load != 0) | (buses.shunt != 0))], minlength=count)
     for label in range(count):
         element = f"island of bus {buses.name[first[label]]}"
         size = f"{int((island == label).sum()):,} buses"

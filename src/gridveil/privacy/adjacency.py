@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +31,9 @@ class Adjacency:
         The public range of an entry.
     entries
         How many private entries there are.
+    wholes, measure
+        Where alpha is a share: of what, by name (the capacity of each turbine), and its unit. The
+        ledger compares amounts, not shares.
     """
 
     parameter: str
@@ -37,10 +41,20 @@ class Adjacency:
     unit: str
     limits: Limits
     entries: int
+    wholes: Mapping[str, Fraction] = field(default_factory=dict)
+    measure: str = ""
 
     @classmethod
     def of(
-        cls, parameter: str, *, alpha: Exact, unit: str, limits: Limits, entries: int
+        cls,
+        parameter: str,
+        *,
+        alpha: Exact,
+        unit: str,
+        limits: Limits,
+        entries: int,
+        wholes: Mapping[str, Fraction] | None = None,
+        measure: str = "",
     ) -> Adjacency:
         """Check what a user gave and make an adjacency of it."""
         amount = exact(alpha, name="alpha")
@@ -53,7 +67,7 @@ class Adjacency:
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")
-        return cls(parameter, amount, unit, limits, entries)
+        return cls(parameter, amount, unit, limits, entries, wholes or {}, measure)
 
     @property
     def steps_over_range(self) -> int:

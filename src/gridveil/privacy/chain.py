@@ -1,7 +1,7 @@
 """Ledger entries, and the chain of hashes that binds each one to all before it.
 
-An entry holds public facts only: names, rationals, times. The chain starts from a random ledger
-number, so that a published hash gives nothing away about the entries it covers.
+An entry holds no private values, but names, rationals and times, and a random number of its own, so
+that a published hash gives nothing away about the entries it covers.
 """
 
 from __future__ import annotations

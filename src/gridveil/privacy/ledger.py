@@ -99,9 +99,7 @@ class Ledger:
             body = {
                 "epsilon": str(amount),
                 "charged": str(charged),
-                "adjacency": {
-                    one.parameter: {"alpha": str(one.alpha), "unit": one.unit} for one in adjacency
-                },
+                "adjacency": {one.parameter: _adjacency(one) for one in adjacency},
                 "clear": sorted(clear),
                 "private": sorted(hidden),
                 "purpose": purpose,
@@ -221,6 +219,14 @@ class Ledger:
             standing.add(entry)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise self._file.damaged(f"entry {entry.number} can't be understood") from None
+
+
+def _adjacency(one: Adjacency) -> dict[str, Any]:
+    body: dict[str, Any] = {"alpha": str(one.alpha), "unit": one.unit}
+    if one.wholes:
+        body["wholes"] = {name: str(whole) for name, whole in one.wholes.items()}
+        body["measure"] = one.measure
+    return body
 
 
 def _of(dataset: str, entries: Sequence[Entry]) -> list[Entry]:

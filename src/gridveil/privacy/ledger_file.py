@@ -103,12 +103,17 @@ class LedgerFile:
     def append(
         self, connection: sqlite3.Connection, kind: str, dataset: str, body: dict[str, Any]
     ) -> Entry:
-        """Add an entry within a transaction."""
+        """Add an entry within a transaction.
+
+        Its body gets a random number, so that nobody who guesses an entry can check the guess by
+        a hash that was published.
+        """
         last = connection.execute(
             "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
         ).fetchone()
         number, previous = (last[0] + 1, last[1]) if last else (1, first_link(self.id))
         now = datetime.now(UTC).isoformat(timespec="seconds")
+        body = {**body, "salt": uuid.uuid4().hex}
         digest = entry_hash(number, now, kind, dataset, body, previous)
         connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -48,7 +48,7 @@ class SecureNoise:
     @property
     def name(self) -> str:
         """What the statement calls it."""
-        return f"OpenDP {metadata.version('opendp')}, operating system entropy"
+        return f"OpenDP {metadata.version('opendp')}, cryptographic generator"
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         """Add independent discrete Laplace noise of this scale to every value."""

@@ -5,6 +5,10 @@ fixes its reference alpha. A release at a smaller alpha protects a step of ``alp
 the reference is at most ``ceil(reference/alpha)`` such steps, so the release is charged that
 many times its epsilon (group privacy). A larger alpha protects the reference as it is.
 
+Where alpha is a share of something (the capacity of a turbine), the step of each element is what
+its share amounts to in the first charge. An element that was not in that one could be another
+under a new name, so its step is the largest of them.
+
 **Private and public.** What was once published in clear can't be private later; what is private
 in one release must not be published in clear by another.
 """
@@ -13,15 +17,39 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from gridveil.errors import LedgerRefused, show_exact
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.chain import Entry
 
 _RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The step that a parameter's epsilons add up for, as its first charge fixed it."""
+
+    alpha: Fraction
+    unit: str
+    wholes: Mapping[str, Fraction] = field(default_factory=dict)
+    measure: str = ""
+
+    def steps(self, alpha: Fraction, wholes: Mapping[str, Fraction]) -> int:
+        """How many steps of a release's alpha make up this one, for the worst element."""
+        if not wholes or not self.wholes:
+            return math.ceil(self.alpha / alpha)
+        largest = max(self.wholes.values())
+        return max(
+            math.ceil(self.alpha * self.wholes.get(name, largest) / (alpha * whole))
+            for name, whole in wholes.items()
+        )
+
+    def __str__(self) -> str:
+        return f"{show_exact(self.alpha)} {self.unit}"
 
 
 @dataclass
@@ -31,7 +59,7 @@ class Standing:
     dataset: str
     spent: Fraction = Fraction(0)
     cap: Fraction | None = None
-    reference: dict[str, tuple[Fraction, str]] = field(default_factory=dict)
+    reference: dict[str, Reference] = field(default_factory=dict)
     clear: dict[str, int] = field(default_factory=dict)
     private: dict[str, int] = field(default_factory=dict)
     charges: int = 0
@@ -53,7 +81,7 @@ class Standing:
             self.spent += _rational(body["charged"])
             self.unreleased.add(entry.number)
             for name, one in body["adjacency"].items():
-                self.reference.setdefault(name, (_rational(one["alpha"]), str(one["unit"])))
+                self.reference.setdefault(name, _reference(one))
             for name in body["private"]:
                 self.private.setdefault(name, entry.number)
             for name in body["clear"]:
@@ -62,6 +90,14 @@ class Standing:
             self.unreleased.discard(body["charge"])
         elif entry.kind == "abort":
             self.aborts += 1
+
+
+def _reference(body: Mapping[str, Any]) -> Reference:
+    alpha, wholes = _rational(body["alpha"]), body.get("wholes", {})
+    amounts = {str(name): _rational(whole) for name, whole in wholes.items()}
+    if alpha <= 0 or not all(amount > 0 for amount in amounts.values()):
+        raise ValueError
+    return Reference(alpha, str(body["unit"]), amounts, str(body.get("measure", "")))
 
 
 def _rational(text: str) -> Fraction:
@@ -91,11 +127,19 @@ def refuse_exposed(standing: Standing, hidden: Sequence[str], clear: Sequence[st
 
 def steps_to_reference(standing: Standing, one: Adjacency) -> int:
     """How many steps of a release's alpha make up the reference alpha."""
-    reference, unit = standing.reference.get(one.parameter, (one.alpha, one.unit))
-    if unit != one.unit:
+    reference = standing.reference.get(one.parameter)
+    if reference is None:
+        return 1
+    if reference.unit != one.unit:
         raise LedgerRefused(
-            f"{one.parameter} of {standing.dataset!r} was charged in {unit} before, and this "
-            f"release counts alpha in {one.unit}.",
-            remedy=f"Give alpha in {unit} (reference: {show_exact(reference)} {unit}).",
+            f"{one.parameter} of {standing.dataset!r} was charged in {reference.unit} before, and "
+            f"this release counts alpha in {one.unit}.",
+            remedy=f"Give alpha in {reference.unit} (reference: {reference}).",
         )
-    return math.ceil(reference / one.alpha)
+    if reference.measure != one.measure:
+        raise LedgerRefused(
+            f"{one.parameter} of {standing.dataset!r} was in {reference.measure} before, and is in "
+            f"{one.measure} in this release.",
+            remedy=f"Give it in {reference.measure}.",
+        )
+    return reference.steps(one.alpha, one.wholes)

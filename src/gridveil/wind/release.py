@@ -138,7 +138,13 @@ def release(
     """
     settings = _checked(method, ridge, split, gamma_weights, gamma_records, nominal)
     adjacency = Adjacency.of(
-        "power", alpha=alpha, unit="of capacity", limits=Limits(0.0, 1.0), entries=records.rows
+        "power",
+        alpha=alpha,
+        unit="of capacity",
+        limits=Limits(0.0, 1.0),
+        entries=records.rows,
+        wholes={group.name: Fraction(group.capacity) for group in records.groups},
+        measure=records.unit,
     )
     total = Budget(epsilon).total
     say = progress or (lambda words: None)
