@@ -54,17 +54,40 @@ class LedgerRefused(GridveilError):
 
 
 class BudgetRefused(LedgerRefused):
-    """More epsilon was asked for than is left. Nothing was charged."""
+    """More epsilon was asked for than is left. Nothing was charged.
+
+    Parameters
+    ----------
+    requested, remaining
+        What was asked for, and what is left.
+    of
+        What it is left of.
+    times
+        How many times the release's epsilon was counted.
+    overspent
+        What was spent above a cap that came later.
+    """
 
     def __init__(
-        self, requested: Fraction, remaining: Fraction, *, of: str, times: int = 1
+        self,
+        requested: Fraction,
+        remaining: Fraction,
+        *,
+        of: str,
+        times: int = 1,
+        overspent: Fraction = Fraction(0),
     ) -> None:
         self.requested = requested
         self.remaining = remaining
-        self.difference = requested - remaining
+        self.difference = requested - remaining + overspent
         super().__init__(
             f"Not enough epsilon left for {of}: requested {show_exact(requested)}, "
             f"remaining {show_exact(remaining)}, short by {show_exact(self.difference)}."
+            + (
+                f" What is spent is above the cap by {show_exact(overspent)} already."
+                if overspent
+                else ""
+            )
             + (
                 f" Its first release had a larger alpha: at this one epsilon counts {times} times."
                 if times > 1

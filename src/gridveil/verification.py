@@ -21,6 +21,7 @@ from gridveil.privacy.statement import (
     Statement,
     read_json,
     schema_problems,
+    show_steps,
 )
 
 _SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it
@@ -91,7 +92,8 @@ def _files(root: Path, body: dict[str, Any]) -> Iterator[Finding]:
     names = [one["name"] for one in body["files"]]
     listed = dict(zip(names, body["files"], strict=True))
     present = {path.name for path in root.iterdir()} - {STATEMENT_FILE}
-    wrong = [f"{name} is missing" for name in sorted(listed.keys() - present)]
+    wrong = [] if listed else ["The statement names no released file"]
+    wrong += [f"{name} is missing" for name in sorted(listed.keys() - present)]
     wrong += [f"{name} is not in the statement" for name in sorted(present - listed.keys())]
     for name in sorted(listed.keys() & present):
         path = root / name
@@ -102,10 +104,8 @@ def _files(root: Path, body: dict[str, Any]) -> Iterator[Finding]:
         ):
             wrong.append(f"{name} was changed after the release")
     wrong += [f"{name} is listed twice" for name in sorted(listed) if names.count(name) > 1]
-    if not listed:
-        wrong.append("the statement names no released file")
     text = f"All {len(listed)} files are as they were released."
-    yield Finding("files", not wrong, "; ".join(wrong).capitalize() + "." if wrong else text)
+    yield Finding("files", not wrong, "; ".join(wrong) + "." if wrong else text)
 
 
 def _owner_material(root: Path) -> Finding:
@@ -195,5 +195,5 @@ def _charge(body: dict[str, Any]) -> Finding:
         True,
         f"Charged as entry {ledger['entry']} of its owner's ledger (chain head "
         f"{ledger['hash'][:12]}); {show_exact(Fraction(ledger['spent_so_far']))} spent on "
-        f"{ledger['dataset']!r} so far.",
+        f"{ledger['dataset']!r} so far, for steps of {show_steps(ledger)}.",
     )

@@ -99,7 +99,10 @@ TABLE = [
     ("grid population rts96 -o models.parquet --size 0", 2, "from 1"),
     ("grid population rts96 -o models.parquet --spread 3", 2, "between 0 and 1"),
     ("grid population rts96 -o models.parquet --private wind", 2, "capacity, load"),
-    ("grid population rts96 -o models.parquet --costs cheap", 2, "80,100"),
+    ("grid population rts96 -o models.parquet --costs cheap", 2, "--costs 80:100"),
+    ("grid population rts96 -o models.parquet --costs 5", 2, "--costs 12.5%"),
+    ("grid population rts96 -o models.parquet --costs 100:80", 2, "--costs 80:100"),
+    ("grid population rts96 -o m.parquet --private cost --costs 80:100", 2, "--costs none"),
     # releases of networks
     ("grid release nowhere.m --alpha 30 -o out", 2, "nowhere.m"),
     ("grid release rts96 --alpha 0 -o out", 2, "alpha must be a positive number"),
@@ -127,6 +130,9 @@ TABLE = [
     ("study fig2 --runs 0 -o study", 2, None),
     ("study fig2 --epsilon lots -o study", 2, None),
     ("study fig2 -o file", 2, None),
+    ("study fig2 --alpha 5 -o study", 2, "at most 1"),
+    ("study fig3 --alpha 5%,150% -o study", 2, "at most 1"),
+    ("study frontier --alpha 3 -o study", 2, "at most 1"),
     # words that the command line does not know
     ("wnid", 2, "Did you mean 'wind'?"),
     ("wind relaese", 2, "Did you mean 'release'?"),

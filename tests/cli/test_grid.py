@@ -5,11 +5,14 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from grid.making import tables, write_case
 from typer.testing import CliRunner
 
 from gridveil.cli.main import app
 from gridveil.grid import Population, cases
+from gridveil.grid.formats.matpower_tables import PD, RATE_A
 from gridveil.grid.layout import bus_positions
+from gridveil.grid.requests import default_models
 
 
 def run(*arguments):
@@ -22,6 +25,43 @@ def test_info_in_words_and_json():
     assert "73" in shown.stdout
     found = json.loads(run("grid", "info", "rts96-paper", "--json").stdout)
     assert (found["buses"], found["branches"], found["problems"]) == (73, 108, [])
+
+
+def test_info_explains_every_problem_of_a_bad_case(tmp_path):
+    parts = tables()
+    parts["branch"][:, RATE_A] = -5
+    path = write_case(tmp_path, parts)
+    shown = run("grid", "info", path)
+    assert shown.exit_code == 1, shown.output
+    assert shown.stdout.count("problem: branch") == 3
+    assert "the capacity is negative (capacity -5)" in shown.stdout
+    found = run("grid", "info", path, "--json")
+    assert found.exit_code == 1
+    problems = json.loads(found.stdout)["problems"]
+    assert len(problems) == 3
+    assert "the capacity is negative" in problems[0]
+
+
+def test_info_counts_every_problem(tmp_path):
+    path = tmp_path / "many.m"
+    network = cases.rts96()
+    network.write(path)
+    text = path.read_text()
+    path.write_text(text.replace("\t175\t", "\t-175\t"))
+    found = json.loads(run("grid", "info", path, "--json").stdout)
+    assert len(found["problems"]) == (network.branches.capacity == 175).sum() > 10
+
+
+def test_info_notes_a_load_above_generation(tmp_path):
+    parts = tables()
+    parts["bus"][1, PD] = 900
+    shown = run("grid", "info", write_case(tmp_path, parts))
+    assert shown.exit_code == 0, shown.output
+    words = "The load of 960.0 MW is above the generation capacity in service of 219.0 MW."
+    assert words in shown.stdout
+    found = json.loads(run("grid", "info", tmp_path / "tiny.m", "--json").stdout)
+    assert found["notes"][-1] == words
+    assert (found["load_mw"], found["generation_mw"]) == (960.0, 219.0)
 
 
 def test_a_case_alone_has_one_cost():
@@ -54,6 +94,41 @@ def test_a_population_for_several_private_parameters(tmp_path):
     assert Population.read(models, cases.rts96()).private == ("capacity", "load")
 
 
+def test_costs_vary_around_the_networks_own_by_default_as_in_a_release(tmp_path):
+    network, path = cases.rts96(), tmp_path / "models.parquet"
+    assert run("grid", "population", "rts96", "--private", "cost", "-o", path).exit_code == 0
+    made = Population.read(path, network)
+    _, public = network.linearised().split("cost", (-50, 200))
+    default = default_models(public, size=made.size)
+    assert made.cost is None
+    assert np.array_equal(made.cost_factor, default.cost_factor)
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "low", "high"),
+    [
+        ("10%", "cost_factor", 0.9, 1.1),
+        ("0.1", "cost_factor", 0.9, 1.1),
+        ("80:100", "cost", 80, 100),
+        ("80,100", "cost", 80, 100),
+    ],
+)
+def test_costs_of_a_population(tmp_path, given, name, low, high):
+    path = tmp_path / "models.parquet"
+    run("grid", "population", "rts96", "--size", 50, "--costs", given, "-o", path)
+    arrays = Population.read(path, cases.rts96()).arrays()
+    assert set(arrays) == {"load", "p_min", "p_max", name}
+    assert arrays[name].min() == pytest.approx(low, rel=1e-3)
+    assert arrays[name].max() == pytest.approx(high, rel=1e-3)
+
+
+def test_costs_may_stay_as_they_are(tmp_path):
+    path = tmp_path / "models.parquet"
+    made = run("grid", "population", "rts96", "--size", 2, "--costs", "none", "-o", path)
+    assert made.exit_code == 0, made.output
+    assert set(Population.read(path, cases.rts96()).arrays()) == {"load", "p_min", "p_max"}
+
+
 def test_a_relaxed_model_never_costs_more_than_a_strict_one(tmp_path):
     strict = json.loads(run("grid", "solve", "rts96-paper", "--json").stdout)["cost"]
     relaxed = json.loads(
@@ -82,8 +157,8 @@ def test_a_picture_is_drawn(tmp_path, suffix):
         ("solve", "rts96", "--workers", "0"),
         ("population", "rts96", "--size", "0", "-o", "x.parquet"),
         ("population", "rts96", "--costs", "cheap", "-o", "x.parquet"),
-        ("population", "rts96", "--private", "cost", "-o", "x.parquet"),
-        ("population", "rts96", "--private", "load,cost", "-o", "x.parquet"),
+        ("population", "rts96", "--private", "cost", "--costs", "80:100", "-o", "x.parquet"),
+        ("population", "rts96", "--private", "load,cost", "--costs", "80,100", "-o", "x.parquet"),
         ("population", "rts96", "--private", "load,voltage", "-o", "x.parquet"),
         ("population", "rts96", "--spread", "2", "-o", "x.parquet"),
     ],

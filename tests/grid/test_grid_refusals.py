@@ -58,6 +58,8 @@ WRONG = [  # the settings, and words of what is said
     ({"alpha": "lots"}, "'lots' is not"),
     ({"alpha": 500}, r"more than the whole range \[1, 500\]"),
     ({"alpha": "1e-15"}, "more steps"),
+    ({"alpha": "5%"}, "alpha must be a positive number of MW"),
+    ({"dataset": ""}, "name of 1 to 200"),
     ({"alpha": {}}, "an alpha for each"),
     ({"alpha": {"load": 5}}, "an alpha for each"),
     ({"alpha": {"capacity": 5, "load": 5}}, "an alpha for each"),
@@ -226,6 +228,31 @@ def test_adequacy_is_not_asked_where_it_would_tell(network, ledger):
     models = Population(2, load=np.full((2, 3), 10.0))
     made = grid.release(network, models, **request(names, ledger=ledger))
     assert made.statement.body["settings"]["models"] == 2
+
+
+def test_a_range_that_serves_no_model_is_refused(network, ledger):
+    """Loads in kW: two units at the top of their range can't cover them."""
+    names = ("generator_limit",)
+    kilowatts = network.with_load(network.buses.load * 1000)
+    with pytest.raises(InputError, match="No model can be served"):
+        grid.release(kilowatts, models_for(kilowatts, names), **request(names, ledger=ledger))
+    assert ledger.entries() == []
+    wide = {"generator_limit": (-50, 500_000)}
+    options = request(names, ledger=ledger, limits=wide, method="laplace")
+    assert grid.release(kilowatts, models_for(kilowatts, names), **options).statement.dp_valid
+
+
+def test_a_range_of_loads_above_all_generation_is_refused(network, ledger):
+    options = request(("load",), ledger=ledger, limits={"load": (5000, 9000)})
+    with pytest.raises(InputError, match="No model can be served"):
+        grid.release(network, models_for(network, ("load",)), **options)
+
+
+def test_one_model_that_can_be_served_is_enough(network, ledger):
+    names = ("load",)
+    models = Population(2, load=np.array([[1000.0] * 3, [1.0] * 3]))
+    options = request(names, ledger=ledger, limits={"load": (1, 300)}, method="laplace")
+    assert grid.release(network, models, **options).population.size == 2
 
 
 # -- the command line ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Grid releases from end to end: every method and parameter, the ledger, the statement."""
 
 import json
+import re
 from dataclasses import fields, replace
 from fractions import Fraction
 
@@ -80,7 +81,7 @@ def test_every_method_and_parameter_is_charged_once(network, names, method, ledg
     assert charge.body["private"] == sorted([*names, *total])
     assert charge.body["clear"] == sorted(set(COLUMNS) - set(names))
     standing = ledger.standing("grid")
-    assert {name: alpha for name, (alpha, _) in standing.reference.items()} == {
+    assert {name: one.alpha for name, one in standing.reference.items()} == {
         name: ALPHA[name] for name in names
     }
 
@@ -221,7 +222,14 @@ def test_a_total_that_is_bought_costs_nothing_more(network, ledger):
     made = grid.release(network, models_for(network, names), **request(names, total_share="1/4"))
     (record,) = made.account.records
     assert (record.size, record.epsilon) == (3, 1)
-    assert record.query == "every entry and the total load"
+    alpha = float(made.account.adjacency[0].alpha)
+    words = re.fullmatch(
+        r"every entry of load \(noise (.*) MW\) and the total load \((.*) MW\)", record.query
+    )
+    # A share of 1/4 for the total leaves 3/4 for the entries.
+    assert [float(width) for width in words.groups()] == pytest.approx(
+        [alpha * 4 / 3, alpha * 4], rel=0.01
+    )
     shares = made.statement.body["settings"]["share of epsilon for the sum"]
     assert shares == "0.25"
     for none in (0, "0%", "0.0"):
@@ -273,8 +281,14 @@ def test_what_was_public_in_one_release_is_not_private_in_the_next(network, ledg
 def test_a_smaller_alpha_is_charged_by_steps_of_the_reference(network, ledger):
     models = models_for(network, "capacity")
     for alpha, spent in ((10, 1), (4, 4), (25, 5)):
-        grid.release(network, models, epsilon=1, alpha=alpha, method="laplace", ledger=ledger)
+        made = grid.release(
+            network, models, epsilon=1, alpha=alpha, method="laplace", ledger=ledger
+        )
         assert ledger.standing("tiny").spent == spent
+        # Sums are about one size of a step, and the statement says which.
+        recorded = made.statement.body["ledger"]
+        assert recorded["spent_so_far"] == str(spent)
+        assert recorded["reference_alpha"] == {"capacity": {"alpha": "10", "unit": "MW"}}
 
 
 def test_a_catalogue_is_recovered_where_noise_is_small(network, ledger):

@@ -60,6 +60,12 @@ def test_repr_says_what_there_is(tiny):
     )
 
 
+def test_repr_counts_loads_in_service_as_it_sums_them(tiny):
+    buses = replace(tiny.buses, in_service=tiny.buses.load == tiny.buses.load.max())
+    shown = repr(replace(tiny, buses=buses))
+    assert f"3 (2 out of service), load {tiny.buses.load.max():.1f} MW on 1\n" in shown
+
+
 def ranges(names):
     return {name: RANGES[name] for name in names}
 

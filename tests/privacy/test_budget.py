@@ -53,6 +53,14 @@ def test_refuses_what_is_no_positive_number(bad):
         exact(bad, name="epsilon")
 
 
+@pytest.mark.parametrize("share", ["5%", " 30 % ", "1/3%"])
+def test_an_amount_is_no_share(share):
+    with pytest.raises(InputError, match="alpha must be a positive number of MW") as caught:
+        exact(share, name="alpha", unit="MW")
+    assert "%" not in caught.value.remedy
+    assert exact("30", name="alpha", unit="MW") == 30
+
+
 def test_tenths_add_up():
     budget = Budget(1)
     for _ in range(10):

@@ -38,6 +38,26 @@ def test_values_that_have_nothing_in_common_are_no_list():
     assert found.warning is None
 
 
+@pytest.mark.parametrize("count", [2, 5, 10])
+def test_a_few_entries_are_a_short_list_of_their_own(count):
+    found = attack(5, 1.0, 100.0 * np.arange(1, count + 1))
+    assert found.listed
+    assert f"capacity has {count} different values" in found.warning
+
+
+def test_a_spacing_of_alpha_is_not_above_it():
+    """0.8 - 0.7 is a little more than 0.1 in floats."""
+    real = np.repeat([0.7, 0.8], 10)
+    assert np.median(np.diff(np.unique(real))) > 0.1
+    found = infer("power", "of capacity", real, real, alpha=Fraction(1, 10), epsilon=Fraction(1))
+    assert found.warning is None
+    assert found.sure_of_spacing == found.sure_of_alpha
+    closer = infer(
+        "power", "of capacity", real, real, alpha=Fraction(99, 1000), epsilon=Fraction(1)
+    )
+    assert "0.1 of capacity apart, which is more than alpha (0.099)" in closer.warning
+
+
 def test_one_value_has_no_spacing():
     found = attack(5, 5.0, np.full(9, 100.0))
     assert found.spacing is None
@@ -56,8 +76,9 @@ def test_the_bound_is_what_epsilon_allows_and_holds_for_the_best_test():
 
 
 def test_entries_and_releases_add_up():
-    rows = of_groups(Fraction(1, 2), Fraction(3))
+    rows = of_groups(Fraction(1, 2), (Fraction(3), "5 MW"))
     assert [total for _, total, _ in rows] == [Fraction(1, 2), 1, Fraction(5, 2), 5, 3]
+    assert rows[-1][0] == "one entry by 5 MW, all releases of this data so far"
     assert of_groups(Fraction(1), None)[-1][0] == "10 entries at once"
 
 

@@ -47,6 +47,7 @@ def test_it_says_what_was_guaranteed(statement):
     assert mechanism["sensitivity"]["proved"]
     assert statement.body["restoration"]["sees_private_data"] is False
     assert statement.body["ledger"]["spent_so_far"] == "1"
+    assert statement.body["ledger"]["reference_alpha"] == {"power": {"alpha": "1/10", "unit": "MW"}}
 
 
 def test_it_speaks_plainly(statement):
@@ -57,6 +58,21 @@ def test_it_speaks_plainly(statement):
     )
     assert "anywhere in [0, 1000], epsilon is 10000; for ten entries at once it is 10" in second
     assert "epsilon       1  power, discrete Laplace, scale 0.1 MW" in repr(statement)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        ("1/5", "a factor of at most 1.23 (epsilon 0.2)."),
+        (5, "a factor of at most 149 (epsilon 5)."),
+        (12, "a factor of at most 163,000 (epsilon 12: next to no protection)."),
+        (10**9, "a factor that may be over a million (epsilon 1000000000: next to no protection)."),
+    ],
+)
+def test_a_factor_is_never_too_small(ledger, epsilon, words):
+    account = make_account(ledger, epsilon=epsilon)
+    spend_some(account, epsilon)
+    assert make_statement(account, FACTS).in_words[0].endswith(words)
 
 
 def test_unspent_epsilon_is_said(ledger):

@@ -10,6 +10,7 @@ import typer
 
 from gridveil import __version__
 from gridveil.cli.console import QuietOption, out, table
+from gridveil.cli.outputs import VERDICTS, check_output
 from gridveil.cli.progress import counted
 from gridveil.errors import InputError
 
@@ -50,8 +51,7 @@ def command(
     from gridveil.privacy.audit import run_audits
 
     makers = matching(only, fast=fast)
-    if to_json is not None:
-        _write(to_json, "")  # before the work, not after it
+    check_output(to_json, VERDICTS)
     with counted("audit", quiet=quiet) as progress:
         verdicts = run_audits(makers, fast=fast, workers=workers, progress=progress)
     if to_json is not None:

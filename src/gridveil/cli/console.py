@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.errors import GridveilError, InputError
+from gridveil.errors import GridveilError
 from gridveil.report.labels import visible
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a scrip
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")]
 
+_ENDLESS = 100_000  # columns: more than any table has
+
 
 def out() -> Console:
     """Standard output, for results."""
@@ -38,25 +40,6 @@ def out() -> Console:
 def err() -> Console:
     """Standard error, for progress and problems."""
     return _screen()(stderr=True, highlight=False, soft_wrap=True)
-
-
-def check_outputs(*paths: Path | None) -> None:
-    """Check, before any work is done, that files can be written where the user wants them.
-
-    Raises
-    ------
-    InputError
-        Where one can't.
-    """
-    for path in paths:
-        if path is None:
-            continue
-        folder = path.expanduser().absolute().parent
-        if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise InputError(
-                f"{path} can't be written.",
-                remedy="Name a file in a folder that is there and that you may write.",
-            )
 
 
 def print_json(value: Any) -> None:
@@ -71,7 +54,7 @@ def table(*columns: str, title: str | None = None) -> Table:
     shown = None if title is None else plain(title)
     made = _plain_table()(box=box.SIMPLE_HEAD, title=shown, title_justify="left", pad_edge=False)
     for column in columns:
-        made.add_column(column)
+        made.add_column(column, overflow="fold")
     return made
 
 
@@ -85,15 +68,26 @@ def plain(text: object) -> str:
 @cache
 def _screen() -> type[Console]:
     from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
 
     class Screen(Console):
         """A console that lets no text speak to the terminal but its own markup."""
 
         def print(self, *objects: Any, **options: Any) -> None:
             shown = [visible(one) if isinstance(one, str) else one for one in objects]
+            for one in shown:
+                if isinstance(one, Table) and not _has_width(self):
+                    endless = self.options.update(width=_ENDLESS)
+                    one.width = Measurement.get(self, endless, one).maximum
             super().print(*shown, **options)
 
     return Screen
+
+
+def _has_width(console: Console) -> bool:
+    """Whether lines end somewhere: on a terminal, or where the user says so; never in a file."""
+    return console.is_terminal or "COLUMNS" in os.environ
 
 
 @cache

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from gridveil.cli.demo import Part, Say, Shown
+from gridveil.errors import InputError
 
 _ALPHA = "15%"
 _EPSILON = 1
@@ -33,12 +34,21 @@ def _run(bundle: Path, ledger: Path, say: Say) -> Shown:
 
 
 def _write_source(folder: Path) -> Path:
+    import io
+
     from pyarrow import csv
 
     from gridveil.wind.demo import demo_records
 
+    made = io.BytesIO()
+    csv.write_csv(demo_records(_ROWS), made)
     source = folder / "turbine.csv"
-    csv.write_csv(demo_records(_ROWS), source)
+    if source.exists() and source.read_bytes() != made.getvalue():
+        raise InputError(
+            f"{source} is there already, and is not the demo's.",
+            remedy="Name another folder with --output.",
+        )
+    source.write_bytes(made.getvalue())
     return source
 
 

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gridveil.cli import typed
 from gridveil.cli.cases import CaseArgument, read
 from gridveil.cli.console import (
     JsonOption,
     QuietOption,
-    check_outputs,
     out,
     plain,
     print_json,
     table,
 )
 from gridveil.cli.grid_release import evaluate, release
+from gridveil.cli.outputs import PARQUET, PICTURE, check_output
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gridveil.grid.checks import Problem
     from gridveil.grid.network import Network
     from gridveil.grid.opf import Solutions
     from gridveil.grid.population import Population
@@ -34,21 +38,26 @@ app.command()(evaluate)
 def info(case: CaseArgument, as_json: JsonOption = False) -> None:
     """Summarise a network, and explain every problem in it. Exit code 1 if there are any.
 
+    Exit code 2 where it can't be read as a network at all.
+
     Example: [cyan]gridveil grid info rts96[/]
     """
-    from gridveil.grid import problems
+    from gridveil.grid.checks import ProblemsFound
 
-    network = read(case)
-    found = problems(network)
+    try:
+        network = read(case)
+    except ProblemsFound as error:
+        _show_problems(case, error.problems, as_json=as_json)
+        raise typer.Exit(1) from None
+    notes = _notes(network)
     if as_json:
-        print_json({**_summary(network), "problems": [str(problem) for problem in found]})
+        print_json({**_summary(network), "notes": [*network.notes, *notes], "problems": []})
     else:
         from rich.markup import escape
 
         out().print(escape(repr(network)))
-        for problem in found:
-            out().print(f"[bold red]problem:[/] {plain(problem)}")
-    raise typer.Exit(1 if found else 0)
+        for note in notes:
+            out().print(f"  note        {note}")
 
 
 @app.command()
@@ -62,9 +71,12 @@ def population(
         float, typer.Option(help="Loads and generator limits vary by this share either way.")
     ] = 0.125,
     costs: Annotated[
-        str | None,
-        typer.Option(help="80,100: costs uniform in this range, $/MWh. 0.1: vary by this share."),
-    ] = "80,100",
+        str,
+        typer.Option(
+            help="12.5%: the network's own costs vary by this share either way. none: they stay as "
+            "they are. 80:100: uniform in this range in $/MWh instead, as in the paper."
+        ),
+    ] = "12.5%",
     private: Annotated[
         str,
         typer.Option(help="The parameter that a release will protect, or several: capacity,load."),
@@ -78,9 +90,10 @@ def population(
     """
     from gridveil.grid import sample_population
 
+    check_output(output, PARQUET, (case,))
     network = read(case)
     made = sample_population(
-        network, size, spread=spread, costs=_costs(costs), seed=seed, private=private
+        network, size, spread=spread, costs=typed.costs(costs), seed=seed, private=private
     )
     made.write(output)
     if not quiet:
@@ -127,9 +140,8 @@ def solve(
     from gridveil.grid import check, solve_population
     from gridveil.grid.population import Population
 
-    check_outputs(output, plot)
-    if plot is not None and plot.suffix not in (".png", ".svg"):
-        raise InputError(f"{plot} is no picture's name.", remedy="Let it end in .png or .svg.")
+    check_output(output, PARQUET, (case, population_file))
+    check_output(plot, PICTURE, (case, population_file))
     network = read(case)
     check(network)
     models = None if population_file is None else Population.read(population_file, network)
@@ -150,22 +162,6 @@ def solve(
     if plot is not None:
         _plot(network, models, found, plot)
     _show(network, found, as_json=as_json, quiet=quiet)
-
-
-def _costs(text: str | None) -> tuple[float, float] | float | None:
-    if text is None or text == "none":
-        return None
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) == 1:
-        return numbers[0]
-    if len(numbers) != 2:
-        raise InputError(
-            f"The costs {text!r} can't be read.", remedy="Write 80,100 or 0.1 or none."
-        )
-    return numbers[0], numbers[1]
 
 
 def _executor(address: str | None) -> Any:
@@ -252,13 +248,41 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def _show_problems(case: str, found: Sequence[Problem], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"name": Path(case).stem, "problems": [str(problem) for problem in found]})
+        return
+    out().print(f"{plain(case)} can't be used as it is.")
+    for problem in found:
+        out().print(f"[bold red]problem:[/] {plain(problem)}")
+
+
 def _summary(network: Network) -> dict[str, Any]:
-    lines, units = network.branches, network.generators
     return {
         "name": network.name,
         "buses": len(network.buses),
-        "branches": len(lines),
-        "generators": len(units),
-        "load_mw": float(network.buses.load.sum()),
-        "generation_mw": float(units.p_max[units.in_service].sum()),
+        "branches": len(network.branches),
+        "generators": len(network.generators),
+        "load_mw": _load(network),
+        "generation_mw": _generation(network),
     }
+
+
+def _notes(network: Network) -> list[str]:
+    """What an owner should know of a network that has no problems."""
+    load, generation = _load(network), _generation(network)
+    if load <= generation:
+        return []
+    return [
+        f"The load of {load:,.1f} MW is above the generation capacity in service of "
+        f"{generation:,.1f} MW."
+    ]
+
+
+def _load(network: Network) -> float:
+    return float(network.buses.load[network.buses.in_service].sum())
+
+
+def _generation(network: Network) -> float:
+    units = network.generators
+    return float(units.p_max[units.in_service].sum())

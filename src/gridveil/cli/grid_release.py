@@ -9,19 +9,27 @@ import typer
 
 from gridveil.cli import typed
 from gridveil.cli.cases import CaseArgument, read
+from gridveil.cli.charges import charge_fields, charge_line
 from gridveil.cli.console import (
     ForceOption,
     JsonOption,
     LedgerOption,
     QuietOption,
     out,
+    plain,
     print_json,
     table,
 )
+from gridveil.cli.outputs import REPORT, check_bundle, check_output
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ModelErrors
     from gridveil.grid.release import GridRelease
+
+_UNSERVED = (
+    "Compare it with the real network (gridveil grid evaluate), and check --range and the units of "
+    "the case (MW, $/MWh)."
+)
 
 
 def release(
@@ -55,7 +63,8 @@ def release(
         list[str] | None,
         typer.Option(
             "--range",
-            help="Public range of private values: 1:5000, or load=0:500; repeated for several.",
+            help="Public range of private values, where values outside are clipped: 1:5000, or "
+            "load=0:500; repeated for several.",
         ),
     ] = None,
     margin: Annotated[
@@ -109,12 +118,11 @@ def release(
     Example: [cyan]gridveil grid release rts96-paper --parameter capacity --alpha 30
     --epsilon 1 -o out-grid[/]
     """
-    from gridveil.bundle import check_target
     from gridveil.cli.progress import steps
     from gridveil.grid import Population
     from gridveil.grid import release as make
 
-    target = check_target(output, force=force)
+    target = check_bundle(output, (case,), ledger, force=force)
     with steps("releasing", quiet=quiet or as_json) as progress:
         progress("reading")
         network = read(case)
@@ -169,13 +177,11 @@ def evaluate(
 
     Example: [cyan]gridveil grid evaluate out-grid --against rts96-paper --report owner.html[/]
     """
-    from gridveil.bundle import check_owner_file
     from gridveil.cli.progress import steps
     from gridveil.grid import Population
     from gridveil.grid.evaluation import evaluate as compare
 
-    if report is not None:
-        check_owner_file(report)
+    check_output(report, REPORT, (against, unseen))
     with steps("evaluating", quiet=as_json):
         real = read(against)
         models = None if unseen is None else Population.read(unseen, real)
@@ -195,10 +201,12 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
     import numpy as np
     from rich.markup import escape
 
+    from gridveil.grid.report import served_words
     from gridveil.release import REPORT_FILE
 
     if as_json:
-        print_json({"bundle": str(placed), "statement": made.statement.body})
+        paid = charge_fields(made.account)
+        print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
     elif not quiet:
         console = out()
         served = int(np.isfinite(made.solutions.cost).sum())
@@ -208,14 +216,21 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
         )
         for sentence in made.statement.in_words:
             console.print(f"  {escape(sentence)}")
-        console.print(
-            f"  The released network serves {served:,} of {made.population.size:,} models."
-        )
+        words = served_words(served, made.population.size)
+        if served == made.population.size:
+            console.print(f"  {words}")
+        else:
+            console.print(f"[bold red]WARNING:[/] {words} {_UNSERVED}")
         console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
+        console.print(plain(charge_line(made.account)))
 
 
 def _show_evaluation(found: Evaluation) -> None:
+    from rich.markup import escape
+
     from gridveil.bundle import OWNER_MARK
+    from gridveil.grid.owner_report import clipped_words, model_rows, model_words
+    from gridveil.report.inference import lines
 
     console = out()
     console.print(f"[bold red]{OWNER_MARK}[/]")
@@ -230,13 +245,12 @@ def _show_evaluation(found: Evaluation) -> None:
         )
     console.print(shown)
     shown = table("models", "compared", "infeasible", "cost error", "price error", "congestion")
-    for name, errors in (("population", found.population), ("never seen", found.unseen)):
+    for name, errors in model_rows(found):
         shown.add_row(name, *_cells(errors))
     console.print(shown)
-    from gridveil.report.inference import lines
-
-    for line in lines(found.inference, found.statement):
-        console.print(line)
+    said = [*clipped_words(found), *model_words(found), *lines(found.inference, found.statement)]
+    for line in said:
+        console.print(escape(line))
     console.print(
         "Cost error: mean distance of the models' costs, and its sign. Price error: mean over "
         "buses and models, $/MWh. Congestion: congested lines that are not so on the "
@@ -247,10 +261,13 @@ def _show_evaluation(found: Evaluation) -> None:
 
 
 def _cells(errors: ModelErrors) -> list[str]:
+    from gridveil.grid.owner_report import figure
+
+    error, bias = figure(errors.cost_error, ".4f", "%"), figure(errors.bias, "+.4f", "%")
     return [
         f"{errors.models:,}",
-        f"{errors.infeasible:.2f}%",
-        f"{errors.cost_error:.4f}% ({errors.bias:+.4f}%)",
-        f"{errors.price_error:.3f}",
-        f"{errors.missed:.1f}% / {errors.added:.1f}%",
+        figure(errors.infeasible, ".2f", "%"),
+        "-" if error == "-" else f"{error} ({bias})",
+        figure(errors.price_error, ".3f"),
+        f"{figure(errors.missed, '.1f', '%')} / {figure(errors.added, '.1f', '%')}",
     ]

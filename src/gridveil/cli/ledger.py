@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.console import JsonOption, LedgerOption, out, plain, print_json, table
+from gridveil.cli.console import JsonOption, LedgerOption, err, out, plain, print_json, table
 from gridveil.errors import InputError, show_exact
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from gridveil.privacy.chain import Entry
     from gridveil.privacy.ledger import Ledger
     from gridveil.privacy.standing import Standing
@@ -60,8 +62,21 @@ def cap(
             remedy='For example: gridveil ledger cap "north farm" 5',
         )
     book = Ledger(ledger)
+    known = bool(book.entries(dataset))
     book.set_cap(dataset, epsilon)
-    _show_all(book, as_json=False)
+    standing = book.standing(dataset)
+    out().print(f"Ledger {plain(book.path)}")
+    out().print(_table([standing]))
+    if not known:
+        err().print(
+            f"[yellow]note:[/] {plain(repr(standing.dataset))} is a new name in this ledger "
+            "(gridveil ledger show lists all)."
+        )
+    if standing.overspent:
+        err().print(
+            f"[yellow]warning:[/] the cap is below what is spent already, by "
+            f"{show_exact(standing.overspent)}: no release will be allowed."
+        )
 
 
 @app.command()
@@ -128,6 +143,11 @@ def _show_all(ledger: Ledger, as_json: bool) -> None:
     if as_json:
         print_json({"ledger": str(ledger.path), "datasets": [_summary(one) for one in standings]})
         return
+    out().print(f"Ledger {plain(ledger.path)}")
+    out().print(_table(standings))
+
+
+def _table(standings: list[Standing]) -> Table:
     shown = table(
         "dataset", "spent", "cap", "remaining", "reference alpha", "charges", "without release"
     )
@@ -142,8 +162,7 @@ def _show_all(ledger: Ledger, as_json: bool) -> None:
             str(one.charges),
             str(len(one.unreleased)),
         )
-    out().print(f"Ledger {plain(ledger.path)}")
-    out().print(shown)
+    return shown
 
 
 def _show_one(ledger: Ledger, dataset: str, as_json: bool) -> None:

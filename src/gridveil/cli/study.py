@@ -119,7 +119,7 @@ def fig2(
     from gridveil.studies.fig2 import Fig2
 
     job = Job(output, runs, workers, cluster, seed, fast, as_json, quiet)
-    given = _given(alphas=_numbers(alpha, "alpha", (0.05, 0.3) if fast else None))
+    given = _given(alphas=_shares(alpha, (0.05, 0.3) if fast else None))
     job.do(Fig2(**given, epsilon=_number(epsilon, "epsilon"), rows=rows), runs=25, fast_runs=3)
 
 
@@ -144,7 +144,7 @@ def fig3(
     from gridveil.studies.fig3 import Fig3
 
     job = Job(output, runs, workers, cluster, seed, fast, as_json, quiet)
-    given = _given(alphas=_numbers(alpha, "alpha", (0.05, 0.15, 0.3) if fast else None))
+    given = _given(alphas=_shares(alpha, (0.05, 0.15, 0.3) if fast else None))
     job.do(Fig3(**given, epsilon=_number(epsilon, "epsilon"), rows=rows), runs=300, fast_runs=10)
 
 
@@ -331,7 +331,7 @@ def frontier(
         return
     _refuse(about_network, "wind power records")
     _refuse(about_records if source is None else about_curve, "this stand-in")
-    alphas = _numbers(alpha, "alpha", (0.05, 0.3) if fast else None)
+    alphas = _shares(alpha, (0.05, 0.3) if fast else None)
     details = _given(alphas=alphas, **about_records, **about_curve)
     job.do(records_study(source, **given, **details), runs=200, fast_runs=8)
 
@@ -353,6 +353,17 @@ def _numbers(
     if text is None:
         return default
     return tuple(sorted({_number(part, name) for part in text.split(",")}))
+
+
+def _shares(text: str | None, default: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    """Alphas of wind power records: shares of capacity."""
+    found = _numbers(text, "alpha", default)
+    if found is not None and found[-1] > 1:
+        raise InputError(
+            f"--alpha has {text!r}, and an alpha is a share of capacity, at most 1.",
+            remedy="Write --alpha 5%,15% or --alpha 0.05,0.15.",
+        )
+    return found
 
 
 def _counts(text: str | None, default: tuple[int, ...] | None) -> tuple[int, ...] | None:

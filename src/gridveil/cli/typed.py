@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gridveil.errors import InputError
@@ -52,13 +53,37 @@ def _ends(text: str) -> list[float]:
 
 def share(text: str) -> float:
     """A share: ``4%`` or ``0.04``."""
-    number = text.strip().removesuffix("%")
     try:
-        return float(number) / (100 if number != text.strip() else 1)
+        return _share(text)
     except ValueError:
         raise InputError(
             f"--margin has {text!r}, where a share is needed.", remedy="Write 4% or 0.04."
         ) from None
+
+
+def _share(text: str) -> float:
+    number = text.strip().removesuffix("%")
+    return float(number) / (100 if number != text.strip() else 1)
+
+
+def costs(text: str) -> tuple[float, float] | float | None:
+    """Costs of a population: ``12.5%`` or ``0.125`` around the network's, ``80:100``, ``none``."""
+    if text.strip() == "none":
+        return None
+    try:
+        parts = text.replace(",", ":").split(":")
+        ends = [float(end) for end in parts] if len(parts) > 1 else []
+        width = None if ends else _share(text)
+    except ValueError:
+        ends, width = [], None
+    if len(ends) == 2 and -math.inf < ends[0] <= ends[1] < math.inf:
+        return ends[0], ends[1]
+    if width is not None and 0 <= width <= 1:
+        return width
+    raise InputError(
+        f"--costs has {text!r}, where a share, a range in $/MWh or none is needed.",
+        remedy="Write --costs 12.5%, --costs 80:100 or --costs none.",
+    )
 
 
 def numbers(text: str, option: str) -> list[float]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gridveil.cli.charges import charge_fields, charge_line
 from gridveil.cli.console import (
     ForceOption,
     JsonOption,
@@ -17,6 +18,7 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
+from gridveil.cli.outputs import REPORT, check_bundle, check_output
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -105,12 +107,11 @@ def release(
     Example: [cyan]gridveil wind release demo-release/turbine.csv --speed wind_speed
     --power power --capacity 2750 --alpha 15% --epsilon 1 -o out[/]
     """
-    from gridveil.bundle import check_target
     from gridveil.cli.progress import steps
     from gridveil.wind import read_records
     from gridveil.wind import release as make
 
-    target = check_target(output, force=force)
+    target = check_bundle(output, source, ledger, force=force)
     with steps("releasing", quiet=quiet or as_json) as progress:
         progress("reading")
         records = read_records(
@@ -164,12 +165,10 @@ def evaluate(
     Example: [cyan]gridveil wind evaluate out --against demo-release/turbine.csv
     --report owner.html[/]
     """
-    from gridveil.bundle import check_owner_file
     from gridveil.cli.progress import steps
     from gridveil.wind.evaluation import evaluate as compare
 
-    if report is not None:
-        check_owner_file(report)
+    check_output(report, REPORT, against)
     with steps("evaluating", quiet=as_json):
         found = compare(bundle, against[0] if len(against) == 1 else against)
         written = None if report is None else found.write_report(report)
@@ -218,13 +217,15 @@ def _show_release(
     from gridveil.release import REPORT_FILE
 
     if as_json:
-        print_json({"bundle": str(placed), "statement": made.statement.body})
+        paid = charge_fields(made.account)
+        print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
     elif not quiet:
         console = out()
         console.print(f"Released {records.rows:,} records to {plain(placed)}")
         for sentence in made.statement.in_words:
             console.print(f"  {plain(sentence)}")
         console.print(f"The report: {plain(placed / REPORT_FILE)}")
+        console.print(plain(charge_line(made.account)))
 
 
 def _show_evaluation(found: Evaluation) -> None:

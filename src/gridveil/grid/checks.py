@@ -51,12 +51,20 @@ class Problem:
         return f"{self.element}: {self.what}{said}. {self.remedy}"
 
 
+class ProblemsFound(InputError):
+    """Something can't be used, for these problems."""
+
+    def __init__(self, what: str, problems: Sequence[Problem]) -> None:
+        super().__init__(what)
+        self.problems = tuple(problems)
+
+
 def check(network: Network) -> Network:
     """The network itself, if nothing is wrong with it.
 
     Raises
     ------
-    InputError
+    ProblemsFound
         Where something is: it lists the first problems and counts the rest.
     """
     refuse(f"Network '{network.name}'", problems(network))
@@ -64,13 +72,13 @@ def check(network: Network) -> Network:
 
 
 def refuse(what: str, found: Sequence[Problem]) -> None:
-    """Raise an `InputError` that lists these problems, if there are any."""
+    """Raise `ProblemsFound` that lists the first of these problems, if there are any."""
     if not found:
         return
     listed = "".join(f"\n  - {problem}" for problem in found[:SHOWN])
     more = f"\n  and {len(found) - SHOWN} more." if len(found) > SHOWN else ""
     count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
-    raise InputError(f"{what} has {count}:{listed}{more}")
+    raise ProblemsFound(f"{what} has {count}:{listed}{more}", found)
 
 
 def problems(network: Network) -> list[Problem]:

@@ -6,7 +6,8 @@ to the real network would tell more about it than epsilon allows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -20,26 +21,41 @@ from gridveil.errors import InputError
 from gridveil.grid.formats import read_case
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
+from gridveil.grid.owner_report import owner_sections, values_picture
 from gridveil.grid.population import Population, sample_like
 from gridveil.grid.public import PARAMETERS
 from gridveil.grid.release import KIND, POPULATION_FILE
 from gridveil.grid.requests import PENALTY
 from gridveil.privacy.inference import Inference, infer
 from gridveil.privacy.statement import Statement
-from gridveil.report.charts import Chart
-from gridveil.report.inference import inference_section
 from gridveil.report.page import owner_page
-from gridveil.report.parts import Picture, Section, Table
+from gridveil.report.parts import Picture
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _CONGESTED = 1e-4
+_PAID = 1e-6
 
 
 @dataclass(frozen=True)
 class ParameterError:
-    """Errors of the released entries of one parameter, in its unit."""
+    """Errors of the released entries of one parameter, in its unit.
+
+    Parameters
+    ----------
+    entries
+        How many there are.
+    mean, largest
+        Error of an entry.
+    real_total, released_total
+        Sums of the entries.
+    clipped
+        How many real values lay outside the public range and were clipped; None where no range
+        was given.
+    limits
+        The public range.
+    """
 
     parameter: str
     unit: str
@@ -48,6 +64,8 @@ class ParameterError:
     largest: float
     real_total: float
     released_total: float
+    clipped: int | None = None
+    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,8 @@ class ModelErrors:
 
     Parameters
     ----------
+    size
+        How many there are.
     models
         How many have a solution on the real network: those are compared.
     infeasible
@@ -63,18 +83,24 @@ class ModelErrors:
     cost_error
         The paper's ``Delta C``: mean of ``|C(real) - C^R(released)| / C(real)``, %, over the
         models that cost something; nan where none does.
+    penalised
+        In how many of them ``C^R`` holds penalties for broken limits.
     bias
         The same with its sign: above 0 where the released network is dearer.
     price_error
-        Mean error of nodal prices, $/MWh, over the models that both networks serve.
+        Mean error of nodal prices, $/MWh, over the models that both networks serve; nan where
+        there are none.
     missed, added
         Of the pairs of a model and a line that is congested in it on the real network, the share
-        that is not on the released one, %; and the other way round.
+        that is not on the released one, %; and the other way round. nan where there are no such
+        pairs.
     """
 
+    size: int
     models: int
     infeasible: float
     cost_error: float
+    penalised: int
     bias: float
     price_error: float
     missed: float
@@ -83,12 +109,29 @@ class ModelErrors:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the owner may know of a release, and nobody else."""
+    """What the owner may know of a release, and nobody else.
+
+    Parameters
+    ----------
+    parameters
+        Errors of released values.
+    population, unseen
+        Errors on the release's own models, and on models that it never saw. Where costs are
+        private: against linear costs, which is what the noise did.
+    penalty
+        The price of broken limits in costs on the released network, $/MWh.
+    population_with_curves, unseen_with_curves
+        The same against the real cost curves and constants, which is what a user of the data
+        sees; None where linear costs are the real ones.
+    """
 
     parameters: tuple[ParameterError, ...]
     population: ModelErrors
     unseen: ModelErrors
     statement: Statement = field(repr=False)
+    penalty: float
+    population_with_curves: ModelErrors | None = None
+    unseen_with_curves: ModelErrors | None = None
     inference: tuple[Inference, ...] = ()
     pictures: tuple[Picture, ...] = field(repr=False, default=())
 
@@ -99,6 +142,9 @@ class Evaluation:
             "parameters": [asdict(one) for one in self.parameters],
             "population": _plain(self.population),
             "unseen": _plain(self.unseen),
+            "population_with_curves": _plain(self.population_with_curves),
+            "unseen_with_curves": _plain(self.unseen_with_curves),
+            "penalty": self.penalty,
             "inference": [asdict(one) for one in self.inference],
         }
 
@@ -110,61 +156,7 @@ class Evaluation:
         InputError
             Where the file would be inside a bundle, or can't be written.
         """
-        return write_owner_file(path, owner_page(self.statement, self._sections(), OWNER_MARK))
-
-    def _sections(self) -> tuple[Section, ...]:
-        values = Table(
-            "Released values beside the real ones",
-            ("parameter", "entries", "mean error", "largest error", "released total", "real total"),
-            [
-                (
-                    one.parameter,
-                    f"{one.entries:,}",
-                    f"{one.mean:.3f} {one.unit}",
-                    f"{one.largest:.2f} {one.unit}",
-                    f"{one.released_total:,.1f}",
-                    f"{one.real_total:,.1f}",
-                )
-                for one in self.parameters
-            ],
-        )
-        both = (("population", self.population), ("models it never saw", self.unseen))
-        models = Table(
-            "Models on the released network beside the real one",
-            (
-                "models",
-                "compared",
-                "infeasible",
-                "cost error",
-                "bias of cost",
-                "price error, $/MWh",
-                "congestion missed",
-                "congestion added",
-            ),
-            [
-                (
-                    name,
-                    f"{one.models:,}",
-                    f"{one.infeasible:.2f}%",
-                    f"{one.cost_error:.4f}%",
-                    f"{one.bias:+.4f}%",
-                    f"{one.price_error:.3f}",
-                    f"{one.missed:.1f}%",
-                    f"{one.added:.1f}%",
-                )
-                for name, one in both
-            ],
-        )
-        return (
-            Section(
-                "The released values",
-                "How far they are from the real ones.",
-                self.pictures,
-                tables=(values,),
-            ),
-            Section("The models", "What they do on the released network.", tables=(models,)),
-            inference_section(self.inference, self.statement),
-        )
+        return write_owner_file(path, owner_page(self.statement, owner_sections(self), OWNER_MARK))
 
 
 class Reference:
@@ -204,10 +196,14 @@ class Reference:
         prices = np.abs(_kept(found.nodal_price)[both] - _kept(real.nodal_price)[both])
         was = _kept(real.line_price)[both] > _CONGESTED
         now = _kept(found.line_price)[both] > _CONGESTED
+        # A penalty was paid where breaking limits is cheaper than keeping them.
+        penalised = ok & (found.cost > relaxed.cost + _PAID * np.abs(relaxed.cost))
         return ModelErrors(
+            size=self.models.size,
             models=int(ok.sum()),
             infeasible=100 * float(np.isinf(found.cost[ok]).mean()),
             cost_error=100 * _mean(np.abs(change)),
+            penalised=int(penalised.sum()),
             bias=100 * _mean(change),
             price_error=_mean(prices[np.isfinite(prices)]),
             missed=_share(was & ~now, was),
@@ -243,11 +239,11 @@ def evaluate(
     """
     folder = Path(bundle)
     statement = _statement(folder)
-    parameters = statement.body["settings"]["parameters"]
+    settings = statement.body["settings"]
+    parameters = settings["parameters"]
     (data,) = [one["name"] for one in statement.body["files"] if one["name"].startswith("network.")]
-    real = against if isinstance(against, Network) else read_case(against)
-    if "cost" in parameters:
-        real = real.linearised()
+    given = against if isinstance(against, Network) else read_case(against)
+    real = given.linearised() if "cost" in parameters else given
     released = read_case(folder / data)
     _check_same(real, released)
     population = Population.read(folder / POPULATION_FILE, released)
@@ -256,24 +252,36 @@ def evaluate(
     )
     others.check_shapes(released)
     adequate = not {"load", "generator_limit"} & set(parameters)
+
+    def compare(network: Network, models: Population) -> ModelErrors:
+        return Reference(network, models).errors(released, penalty=penalty, adequate=adequate)
+
+    curved = "cost" in parameters and _has_curves(given)
     return Evaluation(
-        parameter_errors(real, released, parameters),
-        Reference(real, population).errors(released, penalty=penalty, adequate=adequate),
-        Reference(real, others).errors(released, penalty=penalty, adequate=adequate),
+        parameter_errors(real, released, parameters, settings["ranges"]),
+        compare(real, population),
+        compare(real, others),
         statement,
+        penalty,
+        compare(given, population) if curved else None,
+        compare(given, others) if curved else None,
         _inference(real, released, statement),
-        tuple(_picture(real, released, name) for name in parameters),
+        tuple(values_picture(name, *_entries(real, released, name)) for name in parameters),
     )
 
 
 def parameter_errors(
-    real: Network, released: Network, parameters: Sequence[str]
+    real: Network,
+    released: Network,
+    parameters: Sequence[str],
+    ranges: Mapping[str, Sequence[float]] | None = None,
 ) -> tuple[ParameterError, ...]:
-    """Errors of every released parameter."""
+    """Errors of every released parameter; with public ranges, how many values were clipped."""
     found = []
     for name in parameters:
         ours, theirs = _entries(real, released, name)
         error = np.abs(theirs - ours)
+        limits = None if ranges is None else (float(ranges[name][0]), float(ranges[name][1]))
         found.append(
             ParameterError(
                 name,
@@ -283,9 +291,19 @@ def parameter_errors(
                 float(error.max()),
                 float(ours.sum()),
                 float(theirs.sum()),
+                None if limits is None else int(((ours < limits[0]) | (ours > limits[1])).sum()),
+                limits,
             )
         )
     return tuple(found)
+
+
+def _has_curves(network: Network) -> bool:
+    """Whether units in service have costs that are more than one slope."""
+    units = network.generators
+    on = units.in_service
+    curves = any(units.points[place] is not None for place in np.flatnonzero(on))
+    return curves or bool(units.quadratic[on].any() or units.constant[on].any())
 
 
 def _entries(real: Network, released: Network, name: str) -> tuple[Floats, Floats]:
@@ -317,25 +335,11 @@ def _inference(real: Network, released: Network, statement: Statement) -> tuple[
     return tuple(found)
 
 
-def _picture(real: Network, released: Network, name: str) -> Picture:
-    ours, theirs = _entries(real, released, name)
-    unit = PARAMETERS[name][2]
-    ends = float(min(ours.min(), theirs.min())), float(max(ours.max(), theirs.max()))
-    chart = Chart(
-        f"real {name.replace('_', ' ')} ({unit})", f"released ({unit})", x_range=ends, y_range=ends
-    )
-    chart.line(ends, ends, "c0", dashed=True)
-    chart.dots(ours, theirs, "c1", size=5.0)
-    return Picture(
-        chart.svg(),
-        f"Released values of {name} over the real ones; on the dashed line they agree.",
-        legend=(("c1", "entries"), ("c0", "no error")),
-    )
-
-
-def _plain(errors: ModelErrors) -> dict[str, Any]:
+def _plain(errors: ModelErrors | None) -> dict[str, Any] | None:
     """The figures as JSON can hold them: None where there is none."""
-    return {name: value if value == value else None for name, value in asdict(errors).items()}
+    if errors is None:
+        return None
+    return {n: value if math.isfinite(value) else None for n, value in asdict(errors).items()}
 
 
 def _solve(network: Network, models: Population) -> Solutions:
@@ -374,7 +378,7 @@ def _mean(values: Floats) -> float:
 
 
 def _share(part: Bools, whole: Bools) -> float:
-    return 100 * float(part.sum() / whole.sum()) if whole.any() else 0.0
+    return 100 * float(part.sum() / whole.sum()) if whole.any() else float("nan")
 
 
 def _kept(values: Floats | None) -> Floats:

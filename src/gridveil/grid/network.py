@@ -327,9 +327,10 @@ def _describe(network: Network) -> list[str]:
     buses, units, branches = network.buses, network.generators, network.branches
     on = branches.in_service
     limited = int((np.isfinite(branches.capacity) & on).sum())
+    load = buses.load[buses.in_service]
     return [
-        f"  buses       {_count(buses.in_service)}, load {buses.load[buses.in_service].sum():,.1f} "
-        f"MW on {int((buses.load != 0).sum()):,}",
+        f"  buses       {_count(buses.in_service)}, load {load.sum():,.1f} MW on "
+        f"{int((load != 0).sum()):,}",
         f"  branches    {_count(on)}, {limited:,} of them limited",
         f"  generators  {_count(units.in_service)}, capacity "
         f"{units.p_max[units.in_service].sum():,.1f} MW",

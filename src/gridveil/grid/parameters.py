@@ -126,7 +126,7 @@ class Capacity(Parameter):
     """Line capacities (MW): what the paper's TCO releases."""
 
     name = "capacity"
-    limits = Limits(1.0, 100_000.0)
+    limits = Limits(1.0, 1_000_000.0)
     slack = "relaxed"
     why = "capacity can be bought at the price, so a cost moves by at most price x alpha"
     keep = ("line_price",)
@@ -144,7 +144,7 @@ class Load(Parameter):
     """Loads (MW): what the published ELO releases."""
 
     name = "load"
-    limits = Limits(-5_000.0, 5_000.0)
+    limits = Limits(-50_000.0, 50_000.0)
     slack = "shed"
     why = (
         "load can be shed and power spilled at the price, so a cost moves by at most price x alpha"
@@ -170,7 +170,7 @@ class GeneratorLimit(Parameter):
     """Lower and upper limits of generators (MW)."""
 
     name = "generator_limit"
-    limits = Limits(-10_000.0, 10_000.0)
+    limits = Limits(-50_000.0, 50_000.0)
     slack = "limits"
     why = "room beyond a limit can be bought at the price, so a cost moves by at most price x alpha"
     keep = ("limit_price",)

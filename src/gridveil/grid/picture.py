@@ -45,14 +45,15 @@ def paint_network(
     axes: Axes,
     theme: Theme,
     network: Network,
-    loading: Floats,
+    loading: Floats | None,
     *,
     width: Floats,
     legend: bool = True,
 ) -> None:
     """Draw a network on axes: colours by loading, lines as thick as `width` (0 to 1) says.
 
-    A page that explains the buses' colours in its own, readable letters wants no ``legend``.
+    Lines are grey where there is no loading. A page that explains the buses' colours in its own,
+    readable letters wants no ``legend``.
     """
     from matplotlib.collections import LineCollection
 
@@ -67,10 +68,13 @@ def paint_network(
         zorder=1,
         capstyle="round",
     )
-    drawn.set_array(100 * np.clip(loading[shown], 0.0, 1.0))
-    drawn.set_clim(0, 100)
     axes.add_collection(drawn)
-    figure.colorbar(drawn, ax=axes, label="loading of the line (% of capacity)", shrink=0.8)
+    if loading is None:
+        drawn.set_color(theme.grey)
+    else:
+        drawn.set_array(100 * np.clip(loading[shown], 0.0, 1.0))
+        drawn.set_clim(0, 100)
+        figure.colorbar(drawn, ax=axes, label="loading of the line (% of capacity)", shrink=0.8)
     made = np.zeros(len(network.buses), dtype=bool)
     made[network.generators.bus[network.generators.in_service]] = True
     size = max(2.0, 60.0 / np.sqrt(len(place)))

@@ -238,7 +238,8 @@ def _span(array: Floats) -> tuple[float, float]:
 def _values_of_private() -> InputError:
     return InputError(
         "Costs are private here, so a population can't hold values of them.",
-        remedy="Give multipliers: costs=0.1 for factors in 0.9 to 1.1, or costs=None.",
+        remedy="Give multipliers: costs=0.1 for factors in 0.9 to 1.1, or costs=None "
+        "(--costs 10% or --costs none).",
     )
 
 

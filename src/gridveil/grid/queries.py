@@ -90,7 +90,8 @@ class EntriesQuery:
         kind = private.summed if total_share else None
         self._summed = None if kind is None else public.parts[kind.name]
         self._weights = np.zeros(0) if kind is None else kind.weights(public)
-        self._words = "every entry" if kind is None else f"every entry and {kind.summed}"
+        self._sum = None if kind is None else (kind.summed, kind.unit)
+        self._units = {kind.name: (public.parts[kind.name], kind.unit) for kind in private.kinds}
         self._total = 0.0 if kind is None else float(total_share / alphas[kind.name])
         # One parameter and no sum: entries are asked for as they are, and nothing is rounded.
         self._plain = len(alphas) == 1 and kind is None
@@ -147,7 +148,7 @@ class EntriesQuery:
             account,
             sealed,
             query=self._compute,
-            name=self._words,
+            name=self._words(epsilon),
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=self._size,
@@ -162,6 +163,20 @@ class EntriesQuery:
             total,
             scale / self._total if self._total else 0.0,
         )
+
+    def _words(self, epsilon: Fraction) -> str:
+        """What is asked; and how wide the noise is in units of its own, where it differs."""
+        if self._plain:
+            return "every entry"
+        scale = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        words = []
+        for name, (part, unit) in self._units.items():
+            widths = np.unique(np.round(scale / self._coefficients[part], 10))
+            wide = " to ".join(f"{width:.4g}" for width in widths[[0, -1]][: len(widths)])
+            words.append(f"every entry of {name} (noise {wide} {unit})")
+        if self._sum is not None:
+            words.append(f"{self._sum[0]} ({scale / self._total:.4g} {self._sum[1]})")
+        return " and ".join(words)
 
     def _compute(self, parts: Parts) -> Floats:
         return self._answer(np.concatenate(parts))

@@ -64,6 +64,8 @@ _OF_PARAMETERS = {
     "load": "Limits of loads that can be dispatched are published with those of the generators.",
     "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
     "a nominal power) move together: a change of that number is one of several entries.",
+    "cost": "Released costs are linear, one slope a unit: a cost curve is replaced by its mean "
+    "slope between the limits of its unit, and constants are replaced by 0.",
 }
 _CURVES = "Breakpoints of cost curves were declared public: limits that they were made from follow."
 
@@ -246,7 +248,7 @@ def _account(
         (clear if settings.published_total is not None else private).append("total load")
     return open_account(
         ledger if isinstance(ledger, Ledger) else Ledger(ledger),
-        dataset=dataset or public.name,
+        dataset=public.name if dataset is None else dataset,
         epsilon=epsilon,
         adjacency=adjacency,
         clear=clear,

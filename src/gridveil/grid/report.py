@@ -92,11 +92,14 @@ def loading_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:
 
 def _loading(
     network: Network, population: Population, solutions: Solutions, served: NDArray[np.bool_]
-) -> Floats:
-    """Mean loading of every branch over the models that are served, 0 without a limit."""
+) -> Floats | None:
+    """Mean loading of every branch over the models that are served, 0 without a limit.
+
+    None where no model is served.
+    """
     assert solutions.flow is not None
     if not served.any():
-        return np.zeros(len(network.branches))
+        return None
     flow = np.abs(np.nan_to_num(solutions.flow[served]))
     limited = np.isfinite(network.branches.capacity)
     limit = np.where(limited, network.branches.capacity, 1.0)
@@ -114,21 +117,50 @@ def _map(
     limited = np.isfinite(limit)
     most = float(limit[limited].max(initial=1.0))
     width = np.where(limited, np.where(limited, limit, 0.0) / most, 0.1)
-    full = int((loading > 0.9).sum())
+    shown, colour = _colour_words(loading, served)
     return themed(
         partial(_paint, network=network, loading=loading, width=width),
-        alt=f"Map of {len(network.buses):,} buses and {len(network.branches):,} branches. "
-        f"{full:,} branches are loaded to more than 90% on average over the models.",
-        caption="The released network. Thick lines have much capacity; colour is their mean "
-        "loading over the models. Places are drawn from the topology, not from a map.",
+        alt=f"Map of {len(network.buses):,} buses and {len(network.branches):,} branches. {shown}",
+        caption=f"The released network. Thick lines have much capacity; {colour}. "
+        "Places are drawn from the topology, not from a map.",
         legend=(("c2", "bus with generation"), ("c1", "bus with load alone"), ("c0", "other bus")),
         width=6.4,
         height=4.6,
     )
 
 
+def _colour_words(loading: Floats | None, served: NDArray[np.bool_]) -> tuple[str, str]:
+    """What the lines' colour shows, for those who can't see it and for the caption."""
+    if loading is None:
+        none = "no model has a solution, so no loading is known"
+        return f"{none.capitalize()}.", f"{none}, and lines are grey"
+    models = "the models" if served.all() else f"the {int(served.sum()):,} models that are served"
+    full = int((loading > 0.9).sum())
+    return (
+        f"{full:,} branches are loaded to more than 90% on average over {models}.",
+        f"colour is their mean loading over {models}",
+    )
+
+
+def served_words(served: int, size: int) -> str:
+    """How many models the released network serves."""
+    if served == size:
+        return f"The released network serves {served:,} of {size:,} models."
+    none = size - served
+    return (
+        f"The released network serves only {served:,} of {size:,} models: {none:,} have no "
+        "solution on it."
+    )
+
+
 def _paint(
-    figure: object, axes: object, theme: object, *, network: Network, loading: Floats, width: Floats
+    figure: object,
+    axes: object,
+    theme: object,
+    *,
+    network: Network,
+    loading: Floats | None,
+    width: Floats,
 ) -> None:
     paint_network(figure, axes, theme, network, loading, width=width, legend=False)  # type: ignore[arg-type]
 
@@ -168,14 +200,15 @@ def _models(network: Network, solutions: Solutions, served: NDArray[np.bool_]) -
             ),
         )
     text = "Each model is an optimal power flow with its own loads, limits and costs."
+    warnings: tuple[str, ...] = ()
     if served.all():
         text += " The released network serves all of them."
     else:
-        text += (
-            f" {count - int(served.sum()):,} of them have no solution on the released network: "
-            "its limits can't carry their load."
+        warnings = (
+            f"{served_words(int(served.sum()), count)} Where this is not expected, its owner "
+            "should check the range and the units of the case.",
         )
-    return Section("What the models do on it", text, pictures, figures)
+    return Section("What the models do on it", text, pictures, figures, warnings=warnings)
 
 
 def _histogram(values: Floats, x_label: str, y_label: str, colour: str) -> str:

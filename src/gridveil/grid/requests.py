@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gridveil.errors import InputError
+from gridveil.grid.adequacy import hopeless
 from gridveil.grid.methods import Settings
 from gridveil.grid.network import Network
 from gridveil.grid.parameters import KINDS, Private, summed_of
@@ -219,7 +220,8 @@ def check_models(public: PublicNetwork, population: Population | None) -> Popula
     if "cost" in public.parameters and population.cost is not None:
         raise InputError(
             "Costs are private here, and the population holds costs in $/MWh.",
-            remedy="Give multipliers (cost_factor) instead.",
+            remedy="Make one with multipliers: costs=0.1 "
+            "(gridveil grid population --private cost --costs 10%).",
         )
     if population.private and not set(public.parameters) <= set(population.private):
         raise InputError(
@@ -251,7 +253,7 @@ def price_of(public: PublicNetwork, models: Population, given: Exact | None) -> 
     """The price that makes costs Lipschitz: the caller's, or the highest public cost."""
     if given is not None:
         # As a float, which is what solvers take: the constant is for the very same price.
-        return Fraction(float(exact(given, name="price")))
+        return Fraction(float(exact(given, name="price", unit="$/MWh")))
     return Fraction(max(highest_cost(public, models), 1.0))
 
 
@@ -278,6 +280,7 @@ def check_together(private: Private, settings: Settings) -> None:
         )
     if settings.restoration == "exact":
         _check_exact(private)
+    _check_generation(private)
     low, high = private.public.low, private.public.high
     if settings.published_total is not None:
         part = private.public.parts["load"]
@@ -287,6 +290,21 @@ def check_together(private: Private, settings: Settings) -> None:
                 f"{settings.published_total:g} MW.",
                 remedy="Check the total and the range; both are public.",
             )
+
+
+def _check_generation(private: Private) -> None:
+    """Raise where no values in the public range can serve any model.
+
+    It asks the ends of the range, never the values: a refusal tells nothing about them.
+    """
+    public, models = private.public, private.models
+    low, high = public.with_values(public.low), public.with_values(public.high)
+    if hopeless(models.load, models.p_min, models.p_max, low, high).all():
+        raise InputError(
+            "No model can be served: generation can't match the load, wherever in their public "
+            "range the private values are.",
+            remedy="Check the units of the case (MW), and the range.",
+        )
 
 
 def _check_exact(private: Private) -> None:

@@ -209,7 +209,7 @@ def _guarantee(adjacency: Adjacency, epsilon: Fraction) -> dict[str, Any]:
     changes = [
         (f"one entry, by {step}", epsilon),
         ("10 entries, each by that much", 10 * epsilon),
-        (f"one entry, anywhere in [{low:g}, {high:g}] {adjacency.unit}", whole),
+        (f"one entry, anywhere in [{low:.10g}, {high:.10g}] {adjacency.unit}", whole),
     ]
     return {
         "words": Statement(body).in_words,

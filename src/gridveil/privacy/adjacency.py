@@ -41,7 +41,7 @@ class Adjacency:
     unit: str
     limits: Limits
     entries: int
-    wholes: Mapping[str, Fraction] = field(default_factory=dict)
+    wholes: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
     measure: str = ""
 
     @classmethod
@@ -57,7 +57,7 @@ class Adjacency:
         measure: str = "",
     ) -> Adjacency:
         """Check what a user gave and make an adjacency of it."""
-        amount = exact(alpha, name="alpha")
+        amount = exact(alpha, name="alpha", unit=None if unit.startswith("of ") else unit)
         width = Fraction(limits.high) - Fraction(limits.low)
         if amount > width:
             raise InputError(

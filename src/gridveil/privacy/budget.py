@@ -20,10 +20,11 @@ Exact: TypeAlias = int | float | str | Decimal | Fraction
 _SHAPE = re.compile(r"\+?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?(/\d{1,30})?\s*%?")
 
 
-def exact(value: Exact, *, name: str) -> Fraction:
+def exact(value: Exact, *, name: str, unit: str | None = None) -> Fraction:
     """Turn what a user wrote into a positive rational number.
 
-    A float is read as the decimal that Python prints for it, so ``0.1`` means one tenth.
+    A float is read as the decimal that Python prints for it, so ``0.1`` means one tenth. With a
+    unit the number is an amount: a percentage would be read as a hundredth of what was meant.
 
     Raises
     ------
@@ -31,10 +32,13 @@ def exact(value: Exact, *, name: str) -> Fraction:
         Where the value is not a positive number of reasonable length.
     """
     number = _parse(value)
-    if number is None or number <= 0:
+    share = str(value).strip().endswith("%")
+    if number is None or number <= 0 or (share and unit is not None):
+        what = "a positive number" if unit is None else f"a positive number of {unit}"
+        ways = "1, 0.1, 1/3 or 15%" if unit is None else "30, 0.5 or 1/3"
         raise InputError(
-            f"{name} must be a positive number, and {str(value)[:40]!r} is not.",
-            remedy=f"Write {name} as 1, 0.1, 1/3 or 15%.",
+            f"{name} must be {what}, and {str(value)[:40]!r} is not.",
+            remedy=f"Write {name} as {ways}.",
         )
     return number
 

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 _ENTRIES = (1, 2, 5, 10)
+# So many values are a short list, however few entries there are.
+_SHORT = 10
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Inference:
     @property
     def listed(self) -> bool:
         """Whether values come from a short list, so that a list can be guessed from."""
-        return self.distinct <= max(1, self.entries // 3)
+        return self.distinct <= max(_SHORT, self.entries // 3)
 
     @property
     def warning(self) -> str | None:
@@ -97,7 +99,8 @@ def infer(
     values, place, counts = np.unique(truth, return_inverse=True, return_counts=True)
     middles = (values[1:] + values[:-1]) / 2
     guessed = np.searchsorted(middles, shown)
-    spacing = float(np.median(np.diff(values))) if len(values) > 1 else None
+    # As it is shown, in six digits: differences of numbers are off in the last ones.
+    spacing = float(f"{np.median(np.diff(values)):g}") if len(values) > 1 else None
     return Inference(
         parameter=parameter,
         unit=unit,
@@ -111,7 +114,7 @@ def infer(
         sure_of_alpha=certainty(epsilon),
         sure_of_spacing=None
         if spacing is None
-        else certainty(epsilon * math.ceil(Fraction(spacing) / alpha)),
+        else certainty(epsilon * math.ceil(Fraction(str(spacing)) / alpha)),
         guessed_within=None
         if guess is None
         else float((np.abs(np.asarray(guess) - truth) <= float(alpha)).mean()),
@@ -123,12 +126,18 @@ def certainty(epsilon: Fraction) -> float:
     return 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
 
 
-def of_groups(epsilon: Fraction, spent: Fraction | None) -> list[tuple[str, Fraction, float]]:
-    """Epsilon for several entries and for all releases so far: words, the sum, certainty."""
+def of_groups(
+    epsilon: Fraction, spent: tuple[Fraction, str] | None
+) -> list[tuple[str, Fraction, float]]:
+    """Epsilon for several entries and for all releases so far: words, the sum, certainty.
+
+    What was spent so far is about steps of one size, which comes with it in words.
+    """
     rows = [
         (f"{count} entries at once" if count > 1 else "one entry", count * epsilon)
         for count in _ENTRIES
     ]
     if spent is not None:
-        rows.append(("one entry, all releases of this data so far", spent))
+        total, steps = spent
+        rows.append((f"one entry by {steps}, all releases of this data so far", total))
     return [(words, total, certainty(total)) for words, total in rows]

@@ -10,7 +10,7 @@ What the entries of a dataset add up to, and the rules for the next one, are in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,12 +23,17 @@ from gridveil.privacy.chain import Entry
 from gridveil.privacy.ledger_file import LedgerFile
 from gridveil.privacy.location import ledger_path
 from gridveil.privacy.names import checked_name, name_key
-from gridveil.privacy.standing import Standing, refuse_exposed, steps_to_reference
+from gridveil.privacy.standing import (
+    Reference,
+    Standing,
+    refuse_exposed,
+    steps_to_reference,
+)
 
 
 @dataclass(frozen=True)
 class Charge:
-    """A charge that the ledger accepted."""
+    """A charge that the ledger accepted; `spent` is about steps of the `reference`."""
 
     ledger: str
     entry: int
@@ -38,6 +43,8 @@ class Charge:
     charged: Fraction
     spent: Fraction
     earlier_aborts: int
+    reference: Mapping[str, Reference]
+    cap: Fraction | None
 
 
 class Ledger:
@@ -95,7 +102,9 @@ class Ledger:
             remaining = standing.remaining
             if remaining is not None and charged > remaining:
                 name = f"dataset {standing.dataset!r}"
-                raise BudgetRefused(charged, remaining, of=name, times=factor)
+                raise BudgetRefused(
+                    charged, remaining, of=name, times=factor, overspent=standing.overspent
+                )
             body = {
                 "epsilon": str(amount),
                 "charged": str(charged),
@@ -105,6 +114,7 @@ class Ledger:
                 "purpose": purpose,
             }
             entry = self._file.append(connection, "charge", standing.dataset, body)
+            self._add(standing, entry)
         return Charge(
             self.id,
             entry.number,
@@ -112,8 +122,10 @@ class Ledger:
             standing.dataset,
             amount,
             charged,
-            standing.spent + charged,
+            standing.spent,
             standing.aborts,
+            {one.parameter: standing.reference[one.parameter] for one in adjacency},
+            standing.cap,
         )
 
     def record_release(self, charge: Charge, statement_sha256: str) -> None:

@@ -40,7 +40,7 @@ class Limits:
         return np.clip(values, self.low, self.high)
 
     def __str__(self) -> str:
-        return f"[{self.low:g}, {self.high:g}]"
+        return f"[{self.low:.10g}, {self.high:.10g}]"
 
 
 class Sealed(Generic[T]):

@@ -71,6 +71,11 @@ class Standing:
         """What the cap leaves, or None without a cap."""
         return None if self.cap is None else max(self.cap - self.spent, Fraction(0))
 
+    @property
+    def overspent(self) -> Fraction:
+        """What was spent above the cap: more than 0 only where the cap came later."""
+        return Fraction(0) if self.cap is None else max(self.spent - self.cap, Fraction(0))
+
     def add(self, entry: Entry) -> None:
         """Take the next entry of the dataset into account."""
         body = entry.body

@@ -29,6 +29,8 @@ STATEMENT_FILE = "release.json"
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _GROUPS = (2, 5, 10)
+# Above the first an epsilon promises next to nothing; above the second exp(epsilon) is no figure.
+_WEAK, _LARGE = 10, math.log(1e6)
 _SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
 
 
@@ -164,6 +166,10 @@ def make_statement(account: Account, facts: Facts) -> Statement:
                 "hash": charge.hash,
                 "charged": str(charge.charged),
                 "spent_so_far": str(charge.spent),
+                "reference_alpha": {
+                    name: {"alpha": str(one.alpha), "unit": one.unit}
+                    for name, one in charge.reference.items()
+                },
                 "aborts_outside_epsilon": charge.earlier_aborts,
             },
             "public_inputs": list(facts.public_inputs),
@@ -255,17 +261,38 @@ def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
     several = len(guarantee["neighbours"]) > 1
     whole = ", ".join(
         (f"of {one['parameter']} " if several else "")
-        + f"anywhere in [{one['range'][0]:g}, {one['range'][1]:g}], epsilon is "
+        + f"anywhere in [{one['range'][0]:.10g}, {one['range'][1]:.10g}], epsilon is "
         + show_exact(Fraction(one["epsilon_over_whole_range"]))
         for one in guarantee["neighbours"]
     )
+    most = largest_factor(epsilon)
+    most = f"that may be {most}" if epsilon > _LARGE else f"of at most {most}"
     return (
-        f"Changing {what} changes the probability of any released outcome by a factor of at most "
-        f"{_factor(epsilon)} (epsilon {show_exact(epsilon)}).",
+        f"Changing {what} changes the probability of any released outcome by a factor {most} "
+        f"(epsilon {show_exact(epsilon)}{': next to no protection' if epsilon > _WEAK else ''}).",
         f"For the whole value of an entry, {whole}; for ten entries at once it is "
         f"{show_exact(10 * epsilon)}.",
     )
 
 
-def _factor(epsilon: Fraction) -> str:
-    return f"{math.exp(min(float(epsilon), 700.0)):.3g}"
+def largest_factor(epsilon: Fraction) -> str:
+    """The most that the probability of an outcome changes by: ``exp(epsilon)``, rounded up.
+
+    >>> [largest_factor(Fraction(epsilon)) for epsilon in (1, 7, 50)]
+    ['2.72', '1,100', 'over a million']
+    """
+    if epsilon > _LARGE:
+        return "over a million"
+    value = math.exp(float(epsilon))
+    digits = 2 - math.floor(math.log10(value))
+    return f"{math.ceil(value * 10**digits) / 10**digits:,.10g}"
+
+
+def show_steps(ledger: Mapping[str, Any]) -> str:
+    """The steps that the total of all releases is about, in words: one size a parameter."""
+    reference = ledger["reference_alpha"]
+    return " or ".join(
+        f"{show_exact(Fraction(one['alpha']))} {one['unit']}"
+        + (f" ({name})" if len(reference) > 1 else "")
+        for name, one in reference.items()
+    )

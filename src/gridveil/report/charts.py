@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 Vector = NDArray[np.float64]
 
 WIDTH, HEIGHT = 640.0, 380.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 88.0, 14.0, 14.0, 62.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 88.0, 28.0, 14.0, 62.0
 _LAYERS = 8  # dots in one path do not add up their opacity; in several they show where many are
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from gridveil.errors import show_exact
 from gridveil.privacy.inference import Inference, of_groups
-from gridveil.privacy.statement import Statement
+from gridveil.privacy.statement import Statement, show_steps
 from gridveil.report.parts import Section, Table
 
 _TEXT = (
@@ -101,6 +101,6 @@ def _percent(share: float) -> str:
     return "over 99.99%" if 0.9999 < share < 1 else f"{share:.1%}"
 
 
-def _spent(statement: Statement) -> Fraction | None:
+def _spent(statement: Statement) -> tuple[Fraction, str] | None:
     ledger = statement.body["ledger"]
-    return None if ledger is None else Fraction(ledger["spent_so_far"])
+    return None if ledger is None else (Fraction(ledger["spent_so_far"]), show_steps(ledger))

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
-from gridveil.privacy.statement import Statement
+from gridveil.privacy.statement import Statement, largest_factor, show_steps
 from gridveil.report.parts import Picture, Section, Snippet, Table
 
 if TYPE_CHECKING:
@@ -52,9 +52,11 @@ def report_page(
     loading
         Code that loads it.
     """
+    ledger = statement.body["ledger"]
     return _render(
         "report.html",
         statement=statement.body,
+        steps=None if ledger is None else show_steps(ledger),
         valid=statement.dp_valid,
         words=statement.in_words,
         epsilon=statement.epsilon,
@@ -104,16 +106,12 @@ def certainty(epsilon: Fraction) -> str:
 
 
 def factor(epsilon: Fraction) -> str:
-    """The most that the probability of an outcome changes by: ``exp(epsilon)``, rounded up.
+    """The most that the probability of an outcome changes by, in words.
 
-    >>> factor(Fraction(1)), factor(Fraction(7)), factor(Fraction(50))
-    ('2.72 times', '1,100 times', 'over a million times')
+    >>> factor(Fraction(1))
+    '2.72 times'
     """
-    value = math.exp(min(float(epsilon), 700.0))
-    if value > 1e6:
-        return "over a million times"
-    digits = 2 - math.floor(math.log10(value))
-    return f"{math.ceil(value * 10**digits) / 10**digits:,.10g} times"
+    return f"{largest_factor(epsilon)} times"
 
 
 @cache
@@ -166,7 +164,8 @@ def _changes(statement: Statement) -> list[tuple[str, Fraction]]:
         found.append((f"{k} entries at once, each by that much", Fraction(epsilon)))
     for one in guarantee["neighbours"]:
         low, high = one["range"]
-        words = f"one entry of {one['parameter']}, anywhere in [{low:g}, {high:g}] {one['unit']}"
+        where = f"anywhere in [{low:.10g}, {high:.10g}] {one['unit']}"
+        words = f"one entry of {one['parameter']}, {where}"
         found.append((words, Fraction(one["epsilon_over_whole_range"])))
     return sorted(found, key=lambda change: change[1])
 
@@ -185,4 +184,4 @@ def _plain(value: Any) -> str:
         return ", ".join(_plain(one) for one in value) or "none"
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -66,9 +66,10 @@ class WindRelease(Release):
             yield from turbine.blocks()
 
     def sections(self) -> tuple[Section, ...]:
-        """Pictures of the largest turbine's released records, and a line for each turbine."""
+        """Pictures of one turbine's released records, and a line for each turbine."""
         blocks = [turbine.blocks for turbine in self._outcome.turbines]
-        return (wind_section(blocks, self._fits, self.records),)
+        restored = any(one is not None for one in self.restorations)
+        return (wind_section(blocks, self._fits, self.records, restored=restored),)
 
     @cached_property
     def data(self) -> Any:
@@ -216,7 +217,7 @@ def _account(
         return study_account(epsilon, adjacency=[adjacency], seed=seed)
     return open_account(
         ledger if isinstance(ledger, Ledger) else Ledger(ledger),
-        dataset=dataset or records.name,
+        dataset=records.name if dataset is None else dataset,
         epsilon=epsilon,
         adjacency=[adjacency],
         clear=records.published,

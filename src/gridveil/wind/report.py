@@ -67,8 +67,12 @@ def _curve(fit: Fit, beta: Vector, speed: Vector, fitted: Vector) -> tuple[Vecto
     return middles[some], np.clip(means, 0.0, 1.0)
 
 
-def wind_section(blocks: Sequence[Blocks], fits: Sequence[Fit], records: Records) -> Section:
-    """Released records of the largest turbine, their regression, and a line for each turbine.
+def wind_section(
+    blocks: Sequence[Blocks], fits: Sequence[Fit], records: Records, *, restored: bool
+) -> Section:
+    """Released records of one turbine, their regression, and a line for each turbine.
+
+    The turbine is the one with the most records.
 
     Parameters
     ----------
@@ -76,18 +80,24 @@ def wind_section(blocks: Sequence[Blocks], fits: Sequence[Fit], records: Records
         Released power of each turbine, as shares of capacity.
     fits, records
         The public side of each turbine, and of all.
+    restored
+        Whether the records were made to agree with a noisy regression.
     """
     largest = max(range(len(fits)), key=lambda place: fits[place].rows)
     fit = fits[largest]
     beta, loss = fit.ridge.weights_and_loss(fit.with_blocks(blocks[largest]))
     sample = take_sample(fit, blocks[largest], beta)
     several = len(fits) > 1
-    of = f" of {fit.group.name}, the largest of {len(fits)} turbines" if several else ""
+    of = f" of {fit.group.name}, one of {len(fits)} turbines" if several else ""
     shown = f", {len(sample.speed):,} of them drawn" if len(sample.speed) < fit.rows else ""
     return Section(
         "The released records",
-        f"{fit.rows:,} records{of}{shown}. Their regression was made to agree with that of the "
-        "real records.",
+        f"{fit.rows:,} records{of}{shown}. "
+        + (
+            "Their regression was made to agree with a noisy one of the real records."
+            if restored
+            else "They are real records with noise, and nothing else was done to them."
+        ),
         (_scatter(sample, fit, records), _distribution([("released", sample)], fit, records)),
         (
             ("loss of the regression, root of the sum of squares", f"{loss:.4g}"),

@@ -1,0 +1,150 @@
+"""The owner's evaluation in words and tables, the same on the screen and in the owner's report."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gridveil.grid.ranges import PARAMETERS
+from gridveil.report.charts import Chart
+from gridveil.report.inference import inference_section
+from gridveil.report.parts import Picture, Section, Table
+
+if TYPE_CHECKING:
+    from gridveil.grid.evaluation import Evaluation, ModelErrors, ParameterError
+    from gridveil.grid.network import Floats
+
+_VALUES = "parameter", "entries", "mean error", "largest error", "released total", "real total"
+_MODELS = (
+    "models",
+    "compared",
+    "infeasible",
+    "cost error",
+    "bias of cost",
+    "price error, $/MWh",
+    "congestion missed",
+    "congestion added",
+)
+_CURVES = (
+    "Linear costs: against the mean slopes of the real curves, which is what the noise did. Real "
+    "curves: against the real network with its curves and constants, which is what a user of the "
+    "data sees."
+)
+
+
+def owner_sections(found: Evaluation) -> tuple[Section, ...]:
+    """What the owner's report shows."""
+    values = Table(
+        "Released values beside the real ones",
+        _VALUES,
+        [
+            (
+                one.parameter,
+                f"{one.entries:,}",
+                f"{one.mean:.3f} {one.unit}",
+                f"{one.largest:.2f} {one.unit}",
+                f"{one.released_total:,.1f}",
+                f"{one.real_total:,.1f}",
+            )
+            for one in found.parameters
+        ],
+    )
+    models = Table(
+        "Models on the released network beside the real one",
+        _MODELS,
+        [
+            (
+                name,
+                f"{one.models:,}",
+                figure(one.infeasible, ".2f", "%"),
+                figure(one.cost_error, ".4f", "%"),
+                figure(one.bias, "+.4f", "%"),
+                figure(one.price_error, ".3f"),
+                figure(one.missed, ".1f", "%"),
+                figure(one.added, ".1f", "%"),
+            )
+            for name, one in model_rows(found)
+        ],
+    )
+    return (
+        Section(
+            "The released values",
+            ("How far they are from the real ones.", *clipped_words(found)),
+            found.pictures,
+            tables=(values,),
+        ),
+        Section(
+            "The models",
+            ("What they do on the released network.", *model_words(found)),
+            tables=(models,),
+        ),
+        inference_section(found.inference, found.statement),
+    )
+
+
+def values_picture(name: str, real: Floats, released: Floats) -> Picture:
+    """Released entries of a parameter over the real ones."""
+    unit = PARAMETERS[name][2]
+    ends = float(min(real.min(), released.min())), float(max(real.max(), released.max()))
+    chart = Chart(
+        f"real {name.replace('_', ' ')} ({unit})", f"released ({unit})", x_range=ends, y_range=ends
+    )
+    chart.line(ends, ends, "c0", dashed=True)
+    chart.dots(real, released, "c1", size=5.0)
+    return Picture(
+        chart.svg(),
+        f"Released values of {name} over the real ones; on the dashed line they agree.",
+        legend=(("c1", "entries"), ("c0", "no error")),
+    )
+
+
+def figure(value: float, form: str, unit: str = "") -> str:
+    """A figure with its unit, or a dash where there is none.
+
+    >>> figure(1.25, ".1f", "%"), figure(float("nan"), ".1f", "%")
+    ('1.2%', '-')
+    """
+    return f"{value:{form}}{unit}" if math.isfinite(value) else "-"
+
+
+def model_rows(found: Evaluation) -> list[tuple[str, ModelErrors]]:
+    """The errors on models, each with its name."""
+    if found.population_with_curves is None or found.unseen_with_curves is None:
+        return [("population", found.population), ("never seen", found.unseen)]
+    return [
+        ("population, linear costs", found.population),
+        ("population, real curves", found.population_with_curves),
+        ("never seen, linear costs", found.unseen),
+        ("never seen, real curves", found.unseen_with_curves),
+    ]
+
+
+def clipped_words(found: Evaluation) -> list[str]:
+    """How many real values lay outside their public range."""
+    return [_clipped(one) for one in found.parameters if one.clipped is not None]
+
+
+def _clipped(one: ParameterError) -> str:
+    assert one.limits is not None
+    low, high = one.limits
+    return (
+        f"{one.clipped:,} of {one.entries:,} real values of {one.parameter} lay outside "
+        f"[{low:.10g}, {high:.10g}] {one.unit} and were clipped."
+    )
+
+
+def model_words(found: Evaluation) -> list[str]:
+    """What must be known to read the errors on models."""
+    said = [] if found.population_with_curves is None else [_CURVES]
+    for name, one in (("Population", found.population), ("Never seen", found.unseen)):
+        if one.models < one.size:
+            said.append(
+                f"{name}: compared {one.models:,} of {one.size:,}: {one.size - one.models:,} have "
+                "no solution on the real network."
+            )
+        if one.penalised:
+            said.append(
+                f"{name}: the cost error holds penalties of {found.penalty:,.10g} $/MWh for limits "
+                f"that are broken on the released network, in {one.penalised:,} models."
+            )
+    return said
