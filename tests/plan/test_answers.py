@@ -146,15 +146,25 @@ def test_the_budget_is_the_ledgers(planner, tmp_path):
     assert len(book.entries()) == 1
 
 
-def test_a_smaller_alpha_is_charged_more(planner, tmp_path):
+@pytest.mark.parametrize(
+    ("alpha", "capacity", "times"), [("30%", 2750, 2), ("15%", 2750, 1), ("15%", 5500, 2)]
+)
+def test_a_smaller_step_is_charged_more(planner, tmp_path, alpha, capacity, times):
+    # The page asks for 15% of 2,750 kW.
     book = Ledger(tmp_path / "ledger.sqlite")
-    near = Adjacency.of(
-        "power", alpha="30%", unit="of capacity", limits=Limits(0.0, 1.0), entries=5
+    first = Adjacency.of(
+        "power",
+        alpha=alpha,
+        unit="of capacity",
+        limits=Limits(0.0, 1.0),
+        entries=5,
+        wholes={"north": Fraction(capacity)},
+        measure="kW",
     )
-    book.charge("north farm", epsilon=1, adjacency=[near], private=["power_kw"], purpose="test")
+    book.charge("north farm", epsilon=1, adjacency=[first], private=["power_kw"], purpose="test")
     text = planner.answer(asked())["budget"]["text"]
-    assert "would be charged 2" in text
-    assert "epsilon counts 2 times" in text
+    assert f"would be charged {times}" in text
+    assert ("epsilon counts" in text) == (times > 1)
 
 
 def test_a_release_that_the_ledger_would_refuse_is_told(planner, tmp_path):

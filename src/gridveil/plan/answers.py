@@ -76,7 +76,7 @@ class Planner:
         return {
             "guarantee": _guarantee(adjacency, choice.epsilon),
             "accuracy": self._accuracy(kind, choice),
-            "budget": self._budget(kind, choice, adjacency, fields, dataset),
+            "budget": self._budget(kind, choice, fields, dataset),
             **self._command(kind, choice, fields, dataset),
         }
 
@@ -126,12 +126,7 @@ class Planner:
         }
 
     def _budget(
-        self,
-        kind: Kind,
-        choice: Choice,
-        adjacency: Adjacency,
-        fields: Mapping[str, str],
-        dataset: str,
+        self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str
     ) -> dict[str, Any]:
         path = ledger_path(self._given)
         if not path.exists() or not path.stat().st_size:  # opening an empty file would make one
@@ -140,7 +135,7 @@ class Planner:
         try:
             standing = Ledger(path).standing(dataset)
             refuse_exposed(standing, *kind.exposure(choice, fields))
-            steps = steps_to_reference(standing, adjacency)
+            steps = steps_to_reference(standing, kind.charged(choice, fields))
         except GridveilError as error:
             return {"state": "refused", "text": str(error)}
         return _outlook(standing, choice.epsilon, steps)

@@ -166,6 +166,10 @@ class Kind(ABC):
     def adjacency(self, choice: Choice) -> Adjacency:
         """Who counts as a neighbour, or `InputError` for an alpha that can't be."""
 
+    def charged(self, choice: Choice, fields: Mapping[str, str]) -> Adjacency:
+        """The same as the ledger would be told it by the release."""
+        return self.adjacency(choice)
+
     @abstractmethod
     def session(self, choice: Choice) -> Session:
         """Get ready for the runs of a choice."""

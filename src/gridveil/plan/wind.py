@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -102,6 +104,12 @@ class Wind(Kind):
             limits=Limits(0.0, 1.0),
             entries=choice.size,
         )
+
+    def charged(self, choice: Choice, fields: Mapping[str, str]) -> Adjacency:
+        """The ledger compares amounts, which follow from the capacity."""
+        # The name of the turbine is in the file, which is not opened here.
+        wholes = {"": Fraction(float(_capacity(fields["capacity"])))}
+        return replace(self.adjacency(choice), wholes=wholes, measure="kW")
 
     def session(self, choice: Choice) -> Session:
         """Work out the split of epsilon, which all runs share."""
