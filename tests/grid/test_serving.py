@@ -18,7 +18,7 @@ from gridveil.grid.parameters import Private
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.public import split_parts
 from gridveil.grid.release import release
-from gridveil.grid.restoring.master import Aim, Total, Unsolved
+from gridveil.grid.restoring.master import Aim, Cuts, Total, Unsolved, nearest
 from gridveil.grid.restoring.oracle import Oracle, take
 from gridveil.grid.restoring.serving import serve
 from gridveil.grid.solving.flows import Flows
@@ -333,3 +333,26 @@ def test_every_model_of_the_paper_is_served(parameter):
     models = sample_population(network, 100, private=parameter)
     made = release(network, models, parameter=parameter, epsilon=1, alpha=15, seed=1)
     assert np.isfinite(solve_population(made.data, models).cost).all()
+
+
+def test_a_wide_range_costs_no_precision():
+    # With numbers that large beside the others Clarabel gave up on this very release.
+    network = rts96(variant="paper")
+    models = sample_population(network, 1000, costs=(80, 100), private="capacity", seed=0)
+    values = []
+    for high in (5e3, 1e6, 1e9):
+        call = {"limits": (1, high), "epsilon": 1, "alpha": 30, "seed": 7253079431413551045}
+        with pytest.warns(UserWarning, match="no privacy"):
+            made = release(network, models, **call)
+        assert made.statement.body["settings"]["models that are not served"] == 0
+        values.append(made.values)
+    np.testing.assert_allclose(values[1:], [values[0]] * 2, atol=0.011)
+
+
+def test_an_end_of_the_box_that_is_far_away_holds_all_the_same():
+    aim = Aim(np.zeros(2), np.ones(2), np.full(2, -1e4), np.array([1e4, 300.0]))
+    cuts = Cuts(2)
+    cuts.add(np.array([-1.0, -1.0]), -1_000.0, 0)
+    assert nearest(aim, cuts) == pytest.approx([700, 300], abs=1e-6)
+    cuts.add(np.array([1.0, 0.0]), 600.0, 1)
+    assert nearest(aim, cuts) is None

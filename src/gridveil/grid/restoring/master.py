@@ -21,11 +21,14 @@ from gridveil.errors import GridveilError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 TIGHT = 1e-9
 _NEARLY = {"Solved", "AlmostSolved"}
 # A cut is kept where it is missed by less than this.
 _MISS = 1e-6
+# Ends of the box are near within this many widths of the typical entry's uncertainty.
+_FAR = 100.0
 
 
 class Unsolved(GridveilError):
@@ -103,32 +106,47 @@ class Cuts:
 
 
 def nearest(aim: Aim, cuts: Cuts) -> Floats | None:
-    """The values nearest to the aim behind the cuts, or None where there are none."""
+    """The values nearest to the aim behind the cuts, or None where there are none.
+
+    Ends of the box that are far away are left out until they are passed: numbers that large beside
+    the others would cost the solver its precision.
+    """
+    reach = _FAR / float(np.sqrt(np.median(aim.weight)))
+    above, below = aim.high - aim.centre <= reach, aim.centre - aim.low <= reach
+    while True:
+        step = _step(aim, cuts, above, below)
+        if step is None:
+            return None
+        values = aim.centre + step
+        passed_above, passed_below = ~above & (values > aim.high), ~below & (values < aim.low)
+        if not (passed_above.any() or passed_below.any()):
+            return np.asarray(np.clip(values, aim.low, aim.high))
+        above, below = above | passed_above, below | passed_below
+
+
+def _step(aim: Aim, cuts: Cuts, above: Bools, below: Bools) -> Floats | None:
+    """From the aim to the nearest values that keep the cuts and some ends of the box."""
     n, totals = len(aim.centre), aim.totals
     unit = 1.0 / float(np.median(aim.weight))
     weight = np.concatenate(
         [aim.weight * unit, [0.0 if t.weight is None else t.weight * unit for t in totals]]
     )
-    centre = np.concatenate([aim.centre, [total.goal for total in totals]])
-    # One more variable a total, equal to it, keeps the quadratic part diagonal.
-    sums = sparse.hstack(
-        [
-            sparse.csr_array(np.array([total.row for total in totals]).reshape(-1, n)),
-            -sparse.eye_array(len(totals)),
-        ]
-    )
+    # One more variable a total, by how much it is missed, keeps the quadratic part diagonal.
+    known = np.array([total.row for total in totals]).reshape(-1, n)
+    sums = sparse.hstack([sparse.csr_array(known), -sparse.eye_array(len(totals))])
     fixed = [place for place, total in enumerate(totals) if total.weight is None]
     held = sparse.eye_array(n + len(totals), format="csr")[[n + place for place in fixed]]
-    wide = sparse.eye_array(n, n + len(totals))
-    rows = sparse.hstack([cuts.matrix(), sparse.csr_array((len(cuts), len(totals)))])
-    matrix = sparse.csc_array(sparse.vstack([sums, held, rows, wide, -wide]))
+    wide = sparse.eye_array(n, n + len(totals), format="csr")
+    slopes = cuts.matrix()
+    rows = sparse.hstack([slopes, sparse.csr_array((len(cuts), len(totals)))])
+    matrix = sparse.csc_array(sparse.vstack([sums, held, rows, wide[above], -wide[below]]))
     right = np.concatenate(
         [
-            np.zeros(len(totals)),
-            [totals[place].goal for place in fixed],
-            cuts.bound,
-            aim.high,
-            -aim.low,
+            np.array([total.goal for total in totals]) - known @ aim.centre,
+            np.zeros(len(fixed)),
+            np.array(cuts.bound) - slopes @ aim.centre,
+            (aim.high - aim.centre)[above],
+            (aim.centre - aim.low)[below],
         ]
     )
     equal = len(totals) + len(fixed)
@@ -139,13 +157,17 @@ def nearest(aim: Aim, cuts: Cuts) -> Floats | None:
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TIGHT
     quadratic = sparse.diags_array(2 * weight).tocsc()
-    solver = clarabel.DefaultSolver(quadratic, -2 * weight * centre, matrix, right, cones, settings)
-    found = solver.solve()
+    none = np.zeros(len(weight))
+    found = clarabel.DefaultSolver(quadratic, none, matrix, right, cones, settings).solve()
     status = str(found.status)
-    if status in _NEARLY:
-        return np.asarray(np.clip(np.array(found.x)[:n], aim.low, aim.high))
     if "Infeasible" in status:
         return None
+    step = np.array(found.x)
+    over = matrix @ step - right
+    over[:equal] = np.abs(over[:equal])
+    # Where it ended early, what keeps to the rows is an answer, if not quite the nearest.
+    if status in _NEARLY or bool((over <= _MISS * (1 + np.abs(right))).all()):
+        return step[:n]
     raise Unsolved(f"Clarabel ended with {status} on a public problem.")
 
 
