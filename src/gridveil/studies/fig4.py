@@ -173,11 +173,14 @@ class Fig4(Study):
 
 def _box(panel: Axes, values: NDArray[np.float64], place: float, colour: str) -> None:
     """Quartiles as a box, 90% of the runs as whiskers."""
-    panel.boxplot(
-        [values],
+    # Not boxplot, whose whiskers end at the last run inside the band.
+    low, first, middle, third, high = np.percentile(
+        values, [drawing.BAND[0], 25, 50, 75, drawing.BAND[1]]
+    )
+    panel.bxp(
+        [{"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high}],
         positions=[place],
         widths=0.75,
-        whis=drawing.BAND,
         showfliers=False,
         patch_artist=True,
         manage_ticks=False,
