@@ -92,7 +92,7 @@ def test_a_dask_cluster_of_which_a_worker_is_killed(network, population, expecte
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "3s")
     dask_config.refresh()
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         workers = client.run(os.getpid)

@@ -161,7 +161,7 @@ def test_a_cluster_that_is_not_there(tmp_path):
 def test_a_dask_cluster_gives_the_same_table(whole, tmp_path):
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster:
         found = run_study(Plan(Toy(), RUNS), tmp_path / "study", cluster=cluster.scheduler_address)
