@@ -38,6 +38,10 @@ REFUSED = [
     (f"wind release made/in.csv {W} -o made --force", "nothing but the bundle"),
     (f"wind release t.csv {W} -o out --ledger out/ledger.sqlite", "nothing but the bundle"),
     ("grid release made/case.m --alpha 30 -o made --force", "nothing but the bundle"),
+    (
+        "grid release rts96 --alpha 30 -o made --force --population made/case.m",
+        "nothing but the bundle",
+    ),
     ("demo -o own", "is not the demo's"),
 ]
 

@@ -122,7 +122,8 @@ def release(
     from gridveil.grid import Population
     from gridveil.grid import release as make
 
-    target = check_bundle(output, (case,), ledger, force=force)
+    inputs = (case,) if population is None else (case, population)
+    target = check_bundle(output, inputs, ledger, force=force)
     with steps("releasing", quiet=quiet or as_json) as progress:
         progress("reading")
         network = read(case)
