@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -47,14 +47,20 @@ def by_processes(plan: Plan, shared: Any, runs: Sequence[Run], workers: int) -> 
         held = {pipe: [left.popleft() for _ in range(min(_AHEAD, len(left)))] for pipe in pool}
         for pipe, some in held.items():
             for run in some:
-                pipe.send(run)
+                _send(pipe, run)
         while any(held.values()):
             ready = set(wait([pipe for pipe, some in held.items() if some]))
             for pipe in (pipe for pipe in pool if pipe in ready):
                 yield held[pipe].pop(0), _receive(pipe)
                 if left:
                     held[pipe].append(left.popleft())
-                    pipe.send(held[pipe][-1])
+                    _send(pipe, held[pipe][-1])
+
+
+def _send(pipe: Connection, run: Run) -> None:
+    # Of a worker that died just now, what it still sent is read first; then its death shows.
+    with suppress(BrokenPipeError):
+        pipe.send(run)
 
 
 def by_cluster(plan: Plan, shared: Any, runs: Sequence[Run], address: str) -> Iterator[Result]:
