@@ -130,6 +130,23 @@ WRONG = [  # the settings, and words of what is said
 ]
 
 
+def test_what_can_not_be_written_is_not_charged(network, ledger, monkeypatch):
+    """The released file is made once beforehand, with public numbers in the private places."""
+    seen = []
+
+    def fails(released, path, parameters):
+        seen.append((released.branches.capacity, path, parameters))
+        raise InputError("It has no place in the format.")
+
+    monkeypatch.setattr("gridveil.grid.formats.matpower.write_release", fails)
+    with pytest.raises(InputError, match="no place in the format"):
+        grid.release(network, **request(("capacity",), ledger=ledger))
+    [(capacity, path, parameters)] = seen
+    assert (path, parameters) == (None, ("capacity",))
+    assert not np.isin(capacity[:2], network.branches.capacity).any()
+    assert ledger.entries() == []
+
+
 @pytest.mark.parametrize(("wrong", "words"), WRONG, ids=[str(row[0]) for row in WRONG])
 def test_bad_public_input_charges_nothing(network, ledger, wrong, words):
     names = grid.ranges.check_parameters("capacity")

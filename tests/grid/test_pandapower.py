@@ -1,6 +1,5 @@
 """pandapower nets in and out. Runs where pandapower is installed (tests/optional/run)."""
 
-import contextlib
 import copy
 import functools
 import json
@@ -13,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import FULL
+from fuzz.mutations import mutate, mutate_json, random_choices
+from fuzz.tables import check_source, mutate_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -705,30 +707,47 @@ def test_a_net_that_is_no_dc_model_is_refused(damage, says):
         fmt.read(net)
 
 
-ODD = [np.nan, None, -5.0, 0.0, "text", 1e300, np.inf, -np.inf, 999, "no column", "no table"]
-TABLES = ["bus", "load", "gen", "sgen", "ext_grid", "shunt", "line", "trafo", "impedance"]
+def test_odd_tables_are_read_and_released_or_refused_with_a_reason():
+    taken = 0
+    for seed in range(2000 if FULL else 120):
+        choose = random_choices(seed)
+        net = pwl_net() if choose(2) else wide_net()
+        for _ in range(1 + choose(2)):
+            name, net_table = mutate_table({k: v for k, v in frames(net).items() if len(v)}, choose)
+            net[name] = net_table
+        taken += check_source(fmt, net, choose)
+    assert taken > 20
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    table=st.sampled_from([*TABLES, "switch", "poly_cost", "pwl_cost"]),
-    column=st.integers(0, 50),
-    row=st.integers(0, 50),
-    odd=st.sampled_from(ODD),
-)
-def test_one_odd_value_is_read_or_refused_with_a_reason(table, column, row, odd):
-    net = pwl_net()
-    frame = net[table]
-    name = frame.columns[column % len(frame.columns)]
-    if odd == "no table":
-        net.pop(table)
-    elif odd == "no column":
-        net[table] = frame.drop(columns=name)
-    else:
-        net[table][name] = frame[name].astype(object)
-        net[table].iat[row % len(frame), column % len(frame.columns)] = odd
-    with contextlib.suppress(InputError):
-        fmt.read(net)
+def test_odd_files_are_read_and_released_or_refused_with_a_reason(tmp_path):
+    path = tmp_path / "net.json"
+    pp.to_json(pwl_net(), str(path))
+    whole = path.read_bytes()
+    for seed in range(2000 if FULL else 60):
+        choose = random_choices(seed)
+        odd = mutate_json(whole, choose) if choose(2) else mutate(whole, choose, [whole])
+        path.write_bytes(odd)
+        check_source(fmt, path, choose)
+
+
+@pytest.mark.parametrize("name", ["sn_mva", "f_hz"])
+@pytest.mark.parametrize("odd", [None, "100", 0, -1.0, np.inf, np.nan])
+def test_a_net_without_a_base_or_frequency_is_refused(name, odd):
+    net = wide_net()
+    net[name] = odd
+    with pytest.raises(InputError, match=name):
+        fmt.read(net).split("load", (1, 100))
+
+
+def test_a_net_that_is_read_with_texts_for_numbers_is_released_with_numbers():
+    net = wide_net()
+    for table, name in (("sgen", "max_p_mw"), ("line", "max_loading_percent")):
+        net[table][name] = net[table][name].map(
+            lambda value: None if pd.isna(value) else str(value)
+        )
+    _, public = fmt.read(net).split("load", (1, 100))
+    left = public.source.data
+    assert left.sgen.max_p_mw.dtype == left.line.max_loading_percent.dtype == float
 
 
 def test_what_is_no_net_is_refused(tmp_path):

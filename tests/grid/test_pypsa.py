@@ -1,6 +1,5 @@
 """PyPSA networks in and out. Runs where PyPSA is installed (tests/optional/run)."""
 
-import contextlib
 import functools
 import logging
 import sys
@@ -13,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import FULL
+from fuzz.mutations import random_choices
+from fuzz.tables import check_source, mutate_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -579,27 +581,27 @@ def test_a_network_that_is_no_dc_model_is_refused(damage, says):
         fmt.read(n)
 
 
-ODD = [np.nan, None, -5.0, 0.0, "text", 1e300, np.inf, -np.inf, 999, "no column"]
+def tables(n):
+    """The tables of a network that hold something, series with a dash in their names."""
+    found = {c.name: c.static for c in n.components if len(c.static) and "Type" not in c.name}
+    for c in n.components:
+        found |= {f"{c.name}-{name}": one for name, one in c.dynamic.items() if one.size}
+    return found
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    component=st.sampled_from(["Bus", "Load", "Generator", "Line", "Transformer"]),
-    column=st.integers(0, 50),
-    row=st.integers(0, 50),
-    odd=st.sampled_from(ODD),
-)
-def test_one_odd_value_is_read_or_refused_with_a_reason(component, column, row, odd):
-    n = wide()
-    frame = n.c[component].static
-    name = frame.columns[column % len(frame.columns)]
-    if odd == "no column":
-        frame.drop(columns=name, inplace=True)
-    else:
-        frame[name] = frame[name].astype(object)
-        frame.iat[row % len(frame), column % len(frame.columns)] = odd
-    with contextlib.suppress(InputError):
-        fmt.read(n)
+def test_odd_tables_are_read_and_released_or_refused_with_a_reason():
+    taken = 0
+    for seed in range(1000 if FULL else 60):
+        choose, n = random_choices(seed), wide()
+        for _ in range(1 + choose(2)):
+            name, table = mutate_table(tables(n), choose)
+            component, _, series = name.partition("-")
+            if series:
+                n.c[component].dynamic[series] = table
+            else:
+                n.c[component].static = table
+        taken += check_source(fmt, n, choose)
+    assert taken > 10
 
 
 def test_what_is_no_network_is_refused(tmp_path):

@@ -34,7 +34,7 @@ def test_the_guarantee_is_said_in_the_statements_words(planner, ledger):
     assert tuple(told["words"]) == made.statement.in_words
     epsilons = [Fraction(one["epsilon"]) for one in told["changes"]]
     assert epsilons == [1, 7, 10]
-    assert told["changes"][0]["certainty"] == "73.1%"
+    assert told["changes"][0]["certainty"] == "73.2%"
 
 
 def test_accuracy_has_a_spread_and_gets_better_with_epsilon(planner):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gridveil.grid import cases
-from gridveil.privacy.inference import certainty, infer, of_groups
+from gridveil.privacy.inference import certainty, infer, of_groups, show_certainty
 
 RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])
 
@@ -73,6 +73,14 @@ def test_the_bound_is_what_epsilon_allows_and_holds_for_the_best_test():
     # Sure of 0 against 1 when far to the left: the odds there are e.
     left = (noise < -1).mean() / ((noise < -1).mean() + (noise + 1 < -1).mean())
     assert left == pytest.approx(certainty(Fraction(1)), abs=0.005)
+
+
+def test_a_shown_bound_is_never_below_the_bound():
+    for thousandths in range(0, 9_200, 7):
+        sure = certainty(Fraction(thousandths, 1000))
+        shown = float(show_certainty(sure).rstrip("%")) / 100
+        assert sure <= shown + 1e-15
+        assert shown - sure < 0.001
 
 
 def test_entries_and_releases_add_up():

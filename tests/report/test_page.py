@@ -170,7 +170,7 @@ def test_a_bundle_has_its_report(ledger, tmp_path):
 
 @pytest.mark.parametrize(
     ("epsilon", "sure", "times"),
-    [("0.01", "50.2%", "1.02"), ("1", "73.1%", "2.72"), ("7", "99.91%", "1,100")],
+    [("0.01", "50.3%", "1.02"), ("1", "73.2%", "2.72"), ("7", "99.91%", "1,100")],
 )
 def test_epsilon_in_words(epsilon, sure, times):
     assert certainty(Fraction(epsilon)) == sure

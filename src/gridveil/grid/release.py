@@ -30,6 +30,7 @@ from gridveil.grid.requests import (
     check_models,
     check_settings,
     check_together,
+    check_writable,
     neighbours,
     price_of,
     ranges_of,
@@ -217,6 +218,7 @@ def release(
     sealed, public = split_parts(
         network, parameters, ranges_of(parameters, limits), public_curves=public_curves
     )
+    check_writable(public)
     adjacency = neighbours(public, alpha, published=settings.published_total is not None)
     say("checking the models")
     models = check_models(public, population)

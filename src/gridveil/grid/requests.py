@@ -11,6 +11,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.adequacy import hopeless
+from gridveil.grid.formats import module_of
 from gridveil.grid.methods import Settings
 from gridveil.grid.network import Network
 from gridveil.grid.parameters import KINDS, Private, summed_of
@@ -315,3 +316,20 @@ def _check_exact(private: Private) -> None:
             'restoration="exact" needs linear costs, and some are quadratic.',
             remedy='Give a population with costs of its own, or use restoration="steps".',
         )
+
+
+def check_writable(public: PublicNetwork) -> None:
+    """Put public numbers in place of the private ones and make the released file of that.
+
+    What can't be written must be known before anything is charged.
+    """
+    if public.source is None:
+        return  # a file that is written from the model alone
+    low, high = public.low, public.high
+    values = (low + high) / 2
+    if "generator_limit" in public.parts:
+        part = public.parts["generator_limit"]
+        upper = part.start + int(public.support["p_min"].sum())
+        values[part.start : upper] = low[part.start : upper]
+        values[upper : part.stop] = high[upper : part.stop]
+    module_of(public.source.kind).write_release(public.with_values(values), None, public.parameters)

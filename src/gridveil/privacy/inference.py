@@ -126,6 +126,18 @@ def certainty(epsilon: Fraction) -> float:
     return 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
 
 
+def show_certainty(sure: float) -> str:
+    """A bound on how sure an observer can become, rounded up: it is said to be the most.
+
+    >>> [show_certainty(certainty(Fraction(epsilon))) for epsilon in (1, 7, 50)]
+    ['73.2%', '99.91%', 'over 99.99%']
+    """
+    if sure > 0.9999:
+        return "over 99.99%"
+    digits = 1 if sure < 0.995 else 2
+    return f"{math.ceil(sure * 10 ** (digits + 2)) / 10**digits:.{digits}f}%"
+
+
 def of_groups(
     epsilon: Fraction, spent: tuple[Fraction, str] | None
 ) -> list[tuple[str, Fraction, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from gridveil.errors import show_exact
-from gridveil.privacy.inference import Inference, of_groups
+from gridveil.privacy.inference import Inference, of_groups, show_certainty
 from gridveil.privacy.statement import Statement, show_steps
 from gridveil.report.parts import Section, Table
 
@@ -42,7 +42,7 @@ def inference_section(found: Sequence[Inference], statement: Statement) -> Secti
                 "What the guarantee adds up to",
                 ("change", "epsilon", "from 50% sure to at most"),
                 [
-                    (words, show_exact(total), _percent(sure))
+                    (words, show_exact(total), show_certainty(sure))
                     for words, total, sure in of_groups(statement.epsilon, _spent(statement))
                 ],
             ),
@@ -72,7 +72,7 @@ def lines(found: Sequence[Inference], statement: Statement) -> list[str]:
     groups = of_groups(statement.epsilon, _spent(statement))
     said.append(
         "Epsilon bounds every attack: "
-        + "; ".join(f"{words}: {_percent(sure)} sure at most" for words, _, sure in groups)
+        + "; ".join(f"{words}: {show_certainty(sure)} sure at most" for words, _, sure in groups)
         + "."
     )
     return said
@@ -92,8 +92,8 @@ def _column(one: Inference) -> tuple[str, ...]:
         _percent(one.common),
         _percent(one.within),
         "-" if one.guessed_within is None else _percent(one.guessed_within),
-        _percent(one.sure_of_alpha),
-        "-" if one.sure_of_spacing is None else _percent(one.sure_of_spacing),
+        show_certainty(one.sure_of_alpha),
+        "-" if one.sure_of_spacing is None else show_certainty(one.sure_of_spacing),
     )
 
 

@@ -6,7 +6,6 @@ Jinja2's escaping: a column named ``<script>`` is shown, not run.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
@@ -14,6 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
+from gridveil.privacy import inference
 from gridveil.privacy.statement import Statement, largest_factor, show_steps
 from gridveil.report.parts import Picture, Section, Snippet, Table
 
@@ -97,12 +97,9 @@ def certainty(epsilon: Fraction) -> str:
     """How sure an observer can become of one of two values that were equally likely to her.
 
     >>> certainty(Fraction(1)), certainty(Fraction(7)), certainty(Fraction(50))
-    ('73.1%', '99.91%', 'over 99.99%')
+    ('73.2%', '99.91%', 'over 99.99%')
     """
-    sure = 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
-    if sure > 0.9999:
-        return "over 99.99%"
-    return f"{sure:.1%}" if sure < 0.995 else f"{sure:.2%}"
+    return inference.show_certainty(inference.certainty(epsilon))
 
 
 def factor(epsilon: Fraction) -> str:

@@ -5,7 +5,7 @@ Every module has
 - ``read(source) -> Network``, which puts a `Source` of its kind into ``network.source``;
 - ``write(network, path)``, which changes nothing but what was changed in the network;
 - ``write_release(network, path, parameters)``, which builds the file from an allow-list for the
-  private parameters and copies nothing else;
+  private parameters and copies nothing else; without a path it builds it and writes nothing;
 
 and may have ``strip(data, parameters) -> data``: what is left of ``source.data`` once the
 parameters and all that copies, bounds or was computed from them is out. Both take a name or a
@@ -36,6 +36,8 @@ from numpy.typing import ArrayLike, NDArray
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gridveil.grid.network import Network
 
 SUFFIXES = {".m": "matpower", ".json": "pandapower", ".nc": "pypsa"}
@@ -84,6 +86,13 @@ def coarse(values: ArrayLike) -> NDArray[np.float64]:
     return np.array([float(f"{value:.3g}") for value in np.asarray(values, dtype=np.float64)])
 
 
+def real(numbers: pd.Series[Any]) -> NDArray[np.float64]:
+    """A column of numbers as floats of its own; `TypeError` where some are complex."""
+    if numbers.dtype.kind == "c":
+        raise TypeError("complex numbers")
+    return np.array(numbers.to_numpy(dtype=float, na_value=np.nan))
+
+
 @contextmanager
 def unlogged(kind: str) -> Iterator[None]:
     """Keep the package of a format from logging: PyPSA's log shows the tables that it reads."""
@@ -94,6 +103,21 @@ def unlogged(kind: str) -> Iterator[None]:
         yield
     finally:
         log.setLevel(before)
+
+
+@contextmanager
+def writable(kind: str) -> Iterator[None]:
+    """Say that a network can't be written where its own package fails at it."""
+    try:
+        yield
+    except OSError:
+        raise  # a disk that is full, or a place that may not be written
+    except Exception as error:  # noqa: BLE001 - odd values fail in many ways inside the packages
+        raise InputError(
+            f"{OBJECTS[kind]} can't write this network ({type(error).__name__}).",
+            remedy="Some of its tables hold values that are neither numbers nor text, or columns "
+            "of both: correct them.",
+        ) from None
 
 
 def optional_library(kind: str) -> Any:

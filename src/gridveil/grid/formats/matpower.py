@@ -107,9 +107,11 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
 
 
 def write_release(
-    network: Network, path: str | os.PathLike[str], parameters: str | Sequence[str]
-) -> None:
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> mt.CaseTables:
     """Write a network whose `parameters` were released: a new text, from the allow-list alone.
+
+    It gives back the tables; where `path` is None that is all.
 
     Raises
     ------
@@ -130,8 +132,10 @@ def write_release(
         branch = tables.branch.copy()
         branch[:, [mt.RATE_B, mt.RATE_C]] = branch[:, [mt.RATE_A]]
         tables = replace(tables, branch=branch)
-    remark = f"{', '.join(private)} as released; columns not on the allow-list are neutral."
-    _save(me.rendered(tables, Path(path).stem, (remark,)), path)
+    if path is not None:
+        remark = f"{', '.join(private)} as released; columns not on the allow-list are neutral."
+        _save(me.rendered(tables, Path(path).stem, (remark,)), path)
+    return tables
 
 
 def strip(data: Data, parameters: str | Sequence[str]) -> mt.CaseTables:

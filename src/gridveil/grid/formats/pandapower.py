@@ -71,7 +71,7 @@ from typing import Any
 from gridveil.errors import InputError
 from gridveil.grid.checks import check
 from gridveil.grid.costs import clip_points
-from gridveil.grid.formats import Source, optional_library, source_of, unlogged
+from gridveil.grid.formats import Source, optional_library, source_of, unlogged, writable
 from gridveil.grid.formats.pandapower_edit import put
 from gridveil.grid.formats.pandapower_release import rated_branches, strip
 from gridveil.grid.formats.pandapower_tables import build
@@ -172,5 +172,6 @@ def _from_file(library: Any, path: Path) -> Any:
 
 def _save(net: Any, path: str | os.PathLike[str] | None) -> Any:
     if path is not None:
-        optional_library("pandapower").to_json(net, str(path))
+        with writable("pandapower"):
+            optional_library("pandapower").to_json(net, str(path))
     return net

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
+from gridveil.grid.formats import real
 from gridveil.grid.network import Bools, Floats, Ints
 
 BRANCH_TABLES = ("line", "trafo", "impedance")
@@ -45,12 +46,12 @@ def column(frame: pd.DataFrame, name: str, table: str, default: float | None = N
             )
         return np.full(len(frame), default)
     try:
-        values = pd.to_numeric(frame[name]).to_numpy(dtype=float, na_value=np.nan).copy()
-    except (TypeError, ValueError) as error:
+        values = real(pd.to_numeric(frame[name]))
+    except (TypeError, ValueError):
         raise InputError(
             f"Column {name} of table {table} has entries that are not numbers.",
             remedy="Correct them in the net.",
-        ) from error
+        ) from None  # which would show an entry
     absent = np.isnan(values)
     if absent.any() and default is None:
         raise InputError(
@@ -59,6 +60,17 @@ def column(frame: pd.DataFrame, name: str, table: str, default: float | None = N
         )
     values[absent] = 0.0 if default is None else default
     return values
+
+
+def net_number(net: Any, name: str) -> float:
+    """A number that a net has one of, above 0: its base or its frequency."""
+    given = net.get(name)
+    if not isinstance(given, int | float | np.number) or not 0 < given < np.inf:
+        raise InputError(
+            f"The pandapower net has no {name}, or one that is no number above 0.",
+            remedy=f"Set net.{name}.",
+        )
+    return float(given)
 
 
 def flags(frame: pd.DataFrame, name: str, default: bool) -> Bools:

@@ -93,11 +93,11 @@ def _points(row: int, areas: Any) -> Floats:
     """Breakpoints (MW, $/h) of ``[from, to, slope]`` pieces, as pandapower adds them up."""
     try:
         pieces = np.array(areas, dtype=float).reshape(-1, 3)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
         raise InputError(
             f"pwl_cost {row} has points that are not [from, to, slope] triples.",
             remedy="Write them as [[from_mw, to_mw, slope], ...].",
-        ) from error
+        ) from None  # which would show a point
     if not len(pieces) or not np.isfinite(pieces).all():
         raise InputError(
             f"pwl_cost {row} has no finite points.", remedy="Give finite [from, to, slope] triples."

@@ -17,6 +17,7 @@ from gridveil.grid.formats.pandapower_columns import (
     column,
     fixed,
     flags,
+    net_number,
 )
 from gridveil.grid.formats.pandapower_costs import POLYNOMIAL, areas, cost_rows, read_costs
 from gridveil.grid.formats.pandapower_trafo import rated_impedance, trafo_values
@@ -84,6 +85,8 @@ NEUTRAL: dict[str, float] = {
     "max_i_ka": 99999.0,
 }
 SHAPES = {"Point", "LineString"}
+# Columns that pandapower has no type for until they are used; the others of this kind are numbers.
+_OPTIONAL = {name: np.dtype(object) for name in ("tap2_side", "tap2_changer_type")}
 
 
 @unlogged("pandapower")
@@ -92,7 +95,7 @@ def strip(net: Any, parameters: str | Sequence[str]) -> Any:
     private = check_parameters(parameters)
     pandapower = importlib.import_module("pandapower")
     bare = pandapower.create_empty_network(
-        f_hz=float(net.f_hz), sn_mva=float(net.sn_mva), add_stdtypes=False
+        f_hz=net_number(net, "f_hz"), sn_mva=net_number(net, "sn_mva"), add_stdtypes=False
     )
     for table, kept in KEPT.items():
         withheld = {name for one in private for name in WITHHELD[one].get(table, ())}
@@ -112,7 +115,7 @@ def _table(source: pd.DataFrame, template: pd.DataFrame, allowed: list[str]) -> 
     optional = [name for name in allowed if name in source.columns and name not in template]
     columns: dict[str, Any] = {}
     for name in [*template.columns, *optional]:
-        kind = template[name].dtype if name in template else source[name].dtype
+        kind = template[name].dtype if name in template else _OPTIONAL.get(name, np.dtype(float))
         if name in allowed and name in source.columns:
             columns[name] = _values(source[name], name, kind)
         else:
@@ -128,9 +131,18 @@ def _values(values: pd.Series[Any], name: str, kind: Any) -> Any:
     if kind.kind == "b" or name == "controllable":
         return flags(values.to_frame(name), name, name != "slack")
     if kind.kind in "fiu":
-        numbers = column(values.to_frame(name), name, "", np.nan)
-        return numbers if kind.kind == "f" else numbers.astype(kind)
-    return [None if pd.isna(value) else str(value) for value in values]
+        nothing = np.nan if kind.kind == "f" else NEUTRAL.get(name, 0)
+        numbers = column(values.to_frame(name), name, "", nothing)
+        with np.errstate(invalid="ignore"):
+            typed = numbers.astype(kind)
+        return typed if np.array_equal(typed, numbers, equal_nan=True) else numbers
+    return [_text(value) for value in values]
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float | np.number) and value == value else None
 
 
 def _neutral(name: str, kind: Any, index: pd.Index[Any]) -> Any:

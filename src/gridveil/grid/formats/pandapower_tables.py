@@ -23,6 +23,7 @@ from gridveil.grid.formats.pandapower_columns import (
     column,
     flags,
     labels,
+    net_number,
     places,
     rows,
     unit_limits,
@@ -63,13 +64,16 @@ REFUSED = {
 }
 
 
+# What comes out of absurd numbers is found when the network is checked.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def build(net: Any) -> Network:
     """Read the tables of `net`; the result has no ``source`` yet."""
+    base = net_number(net, "sn_mva")
     _refuse_missing(net)
     if not len(net.bus):
         raise InputError("The pandapower net has no bus.", remedy="Give a net with buses.")
     _refuse_unsupported(net)
-    _refuse_duplicates(net)
+    _refuse_indices(net)
     place = bus_places(net)
     buses = _buses(net, place)
     branches = _branches(net, place, buses.in_service)
@@ -80,7 +84,7 @@ def build(net: Any) -> Network:
     name = net.get("name") if isinstance(net.get("name"), str) else ""
     return Network(
         name or "pandapower net",
-        float(net.sn_mva),
+        base,
         buses,
         generators,
         branches,
@@ -132,9 +136,14 @@ def _refuse_unsupported(net: Any) -> None:
             )
 
 
-def _refuse_duplicates(net: Any) -> None:
-    for table in ("bus", "switch", "shunt", *UNIT_TABLES, *BRANCH_TABLES):
+def _refuse_indices(net: Any) -> None:
+    for table in ("bus", "switch", "shunt", *UNIT_TABLES, *BRANCH_TABLES, "poly_cost", "pwl_cost"):
         index = net[table].index
+        if len(index) and not pd.api.types.is_integer_dtype(index):
+            raise InputError(
+                f"The index of table {table} of the pandapower net is not of whole numbers.",
+                remedy="Give every row a whole number: pandapower finds elements by it.",
+            )
         if index.has_duplicates:
             raise InputError(
                 f"Table {table} of the pandapower net has index {index[index.duplicated()][0]} "

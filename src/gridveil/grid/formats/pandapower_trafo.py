@@ -80,10 +80,11 @@ def _tapped(frame: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
     for changer in ("tap", "tap2"):
         if f"{changer}_pos" not in frame.columns:
             continue
-        if f"{changer}_changer_type" not in frame.columns:
+        needed = (f"{changer}_changer_type", f"{changer}_side")
+        if absent := [name for name in needed if name not in frame.columns]:
             if column(frame, f"{changer}_pos", "trafo", 0.0).any():
                 raise InputError(
-                    f"Table trafo has {changer}_pos but no column {changer}_changer_type.",
+                    f"Table trafo has {changer}_pos but no column {absent[0]}.",
                     remedy="Update the old net with pandapower.convert_format.",
                 )
             continue

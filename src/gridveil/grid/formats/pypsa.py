@@ -59,7 +59,7 @@ from typing import Any
 
 from gridveil.errors import InputError
 from gridveil.grid.checks import check
-from gridveil.grid.formats import Source, optional_library, source_of, unlogged
+from gridveil.grid.formats import Source, optional_library, source_of, unlogged, writable
 from gridveil.grid.formats.pypsa_edit import put
 from gridveil.grid.formats.pypsa_release import rated_branches, strip
 from gridveil.grid.formats.pypsa_tables import Snapshot, build
@@ -169,5 +169,6 @@ def _label(network: Any, snapshot: Any) -> Any:
 
 def _save(network: Any, path: str | os.PathLike[str] | None) -> Any:
     if path is not None:
-        network.export_to_netcdf(str(path))
+        with writable("pypsa"):
+            network.export_to_netcdf(str(path))
     return network

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.formats.pypsa_tables import BRANCHES, Snapshot, per_unit, static, values
+from gridveil.grid.formats.pypsa_tables import BRANCHES, Snapshot, flags, per_unit, static, values
 from gridveil.grid.network import Network
 
 
@@ -70,7 +70,7 @@ def _put_load(source: Snapshot, old: Network, new: Network) -> None:
     buses = static(network, "Bus").index
     sign = values(source, "Load", "sign")
     drawn = -values(source, "Load", "p_set") * sign
-    active = loads["active"].to_numpy(dtype=bool)
+    active = flags(loads, "active")
     at = buses.get_indexer(pd.Index(loads["bus"]))
     for bus in np.flatnonzero(old.buses.load != new.buses.load).tolist():
         here = active & (at == bus)

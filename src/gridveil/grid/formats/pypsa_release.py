@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 
 from gridveil.grid.formats import coarse, unlogged
-from gridveil.grid.formats.pypsa_tables import BRANCHES, Snapshot, per_unit, static, values
+from gridveil.grid.formats.pypsa_tables import (
+    BRANCHES,
+    Snapshot,
+    flags,
+    numbers,
+    per_unit,
+    static,
+    values,
+)
 from gridveil.grid.network import Bools
 from gridveil.grid.public import check_parameters
 
@@ -81,9 +89,9 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
         # Which unit is the slack is topology; other kinds of control are about voltages.
         return ["Slack" if kind == "Slack" else "PQ" for kind in frame[name]]
     if name == "active":
-        return frame[name].to_numpy(dtype=bool)
+        return flags(frame, name)
     of_type = name == "phase_shift" and (frame["type"] != "").to_numpy(dtype=bool)
-    own = frame[name].to_numpy(dtype=float)
+    own = numbers(frame, component, name)
     return np.where(of_type, own, values(data, component, name)) if name in SERIES else own
 
 
@@ -95,10 +103,10 @@ def rated_branches(data: Snapshot) -> Bools:
 
 def _on_base(frame: pd.DataFrame) -> dict[str, Any]:
     """Impedances (public) on 1 MVA instead of on ratings (private), and no limit."""
-    rating = frame["s_nom"].to_numpy(dtype=float)
+    rating = numbers(frame, "Transformer", "s_nom")
     return {
         "s_nom": np.ones(len(frame)),
         "s_max_pu": np.full(len(frame), np.inf),
-        "x": coarse(frame["x"].to_numpy(dtype=float) / rating),
-        "r": coarse(frame["r"].to_numpy(dtype=float) / rating),
+        "x": coarse(numbers(frame, "Transformer", "x") / rating),
+        "r": coarse(numbers(frame, "Transformer", "r") / rating),
     }

@@ -15,6 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
+from gridveil.grid.formats import real
 from gridveil.grid.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
 
 BRANCHES = ("Line", "Transformer")
@@ -71,14 +72,39 @@ def static(network: Any, component: str) -> pd.DataFrame:
 def values(source: Snapshot, component: str, name: str) -> Floats:
     """One attribute of every element at the snapshot, from the series where there is one."""
     frame = static(source.network, component)
-    found = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float).copy()
+    found = numbers(frame, component, name)
     series = source.network.c[component].dynamic.get(name)
     if series is not None and len(series.columns):
+        if source.label not in series.index:
+            raise InputError(
+                f"Series {name} of {component} has no value at snapshot {source.label!r}.",
+                remedy="Give every series a value at every one of n.snapshots.",
+            )
         here = frame.index.isin(series.columns)
-        found[here] = series.loc[source.label, frame.index[here]].to_numpy(dtype=float)
+        now = series.loc[[source.label], frame.index[here]].T
+        found[here] = numbers(now, component, now.columns[0], name)
     return found
 
 
+def numbers(frame: pd.DataFrame, component: str, column: Any, name: str | None = None) -> Floats:
+    """One column as floats: what is no number is missing."""
+    try:
+        return real(pd.to_numeric(frame[column], errors="coerce"))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"Attribute {name or column} of {component} has entries that are not numbers.",
+            remedy="Correct them in the PyPSA network.",
+        ) from None  # which would show an entry
+
+
+def flags(frame: pd.DataFrame, name: str) -> Bools:
+    """One column as truth values; they hold where nothing is said, as in PyPSA."""
+    said = frame[name].astype(object)
+    return np.where(said.isna(), True, said).astype(bool)
+
+
+# What comes out of absurd numbers is found when the network is checked.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def build(source: Snapshot) -> Network:
     """Read the tables; the result has no ``source`` yet."""
     network = source.network
@@ -105,7 +131,7 @@ def build(source: Snapshot) -> Network:
 
 
 def _active(network: Any, component: str) -> Bools:
-    return static(network, component)["active"].to_numpy(dtype=bool)
+    return flags(static(network, component), "active")
 
 
 def _refuse_unsupported(network: Any) -> None:
@@ -120,9 +146,16 @@ def _refuse_unsupported(network: Any) -> None:
             )
     for component in network.components:
         frame = component.static
+        for index in (frame.index, *(one.columns for one in component.dynamic.values())):
+            if index.has_duplicates:
+                raise InputError(
+                    f"{component.name} '{index[index.duplicated()][0]}' is in the PyPSA network "
+                    "more than once.",
+                    remedy="Give every element a name of its own.",
+                )
         if component.name in KNOWN or not len(frame):
             continue
-        used = frame.index[frame["active"].astype(bool)] if "active" in frame else frame.index
+        used = frame.index[flags(frame, "active")] if "active" in frame else frame.index
         if len(used):
             raise InputError(
                 f"The PyPSA network has a {component.name} ('{used[0]}'), which the DC model does "
@@ -148,7 +181,7 @@ def _refuse_unsupported(network: Any) -> None:
 
 def _refuse_special(network: Any, component: str, plain: dict[str, tuple[Any, str]]) -> None:
     frame = static(network, component)
-    frame = frame[frame["active"].to_numpy(dtype=bool)]
+    frame = frame[flags(frame, "active")]
     for name, (allowed, remedy) in plain.items():
         if name not in frame:
             continue
@@ -177,12 +210,22 @@ def _places(network: Any, component: str, end: str) -> Ints:
 
 def per_unit(source: Snapshot) -> dict[str, pd.DataFrame]:
     """Tables of lines and transformers with types turned into numbers, as PyPSA does it."""
+    for component in BRANCHES:
+        frame = static(source.network, component)
+        known = ["", *static(source.network, f"{component}Type").index]
+        if len(strange := frame.index[~frame["type"].isin(known).to_numpy(dtype=bool)]):
+            raise InputError(
+                f"{component} '{strange[0]}' of the PyPSA network has type "
+                f"'{frame['type'].loc[strange[0]]}', which the network does not have.",
+                remedy="Add the type, or give x, r and s_nom as numbers.",
+            )
     work = source.network.copy()
     try:
         work.calculate_dependent_values()
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise InputError(
-            f"PyPSA can't work out the impedances of lines and transformers: {error}.",
+            "PyPSA can't work out the impedances of lines and transformers "
+            f"({type(error).__name__}).",
             remedy="Give x, r and s_nom as numbers, or types that the network has.",
         ) from None
     return {component: static(work, component) for component in BRANCHES}
@@ -191,32 +234,36 @@ def per_unit(source: Snapshot) -> dict[str, pd.DataFrame]:
 def _branches(source: Snapshot) -> Branches:
     tables = per_unit(source)
     lines, trafos = tables["Line"], tables["Transformer"]
-    both = [tables[component] for component in BRANCHES]
     network = source.network
     ends = {
         f"{end}_bus": np.concatenate([_places(network, c, bus) for c in BRANCHES])
         for end, bus in (("from", "bus0"), ("to", "bus1"))
     }
     # PyPSA's own x_pu of a transformer has its T model in it; optimize uses the one without.
-    rating = trafos["s_nom"].to_numpy(dtype=float)
+    rating = numbers(trafos, "Transformer", "s_nom")
     limit = [
-        table["s_nom"].to_numpy(dtype=float) * values(source, component, "s_max_pu")
+        numbers(table, component, "s_nom") * values(source, component, "s_max_pu")
         for component, table in tables.items()
     ]
-    angle = _join(both, "v_ang_max")
+    angle = np.concatenate([_angle(table, component) for component, table in tables.items()])
     shift = values(source, "Transformer", "phase_shift")
     typed = (trafos["type"] != "").to_numpy(dtype=bool)
-    shift = np.where(typed, trafos["phase_shift"].to_numpy(dtype=float), shift)
+    shift = np.where(typed, numbers(trafos, "Transformer", "phase_shift"), shift)
     with np.errstate(divide="ignore", invalid="ignore"):
         impedance = {
-            name: np.concatenate([lines[f"{letter}_pu"], trafos[letter] / rating])
+            name: np.concatenate(
+                [
+                    numbers(lines, "Line", f"{letter}_pu"),
+                    numbers(trafos, "Transformer", letter) / rating,
+                ]
+            )
             for name, letter in (("resistance", "r"), ("reactance", "x"))
         }
     return Branches(
         name=_names(network, BRANCHES),
         **ends,
         **impedance,
-        tap=np.concatenate([np.ones(len(lines)), trafos["tap_ratio"]]),
+        tap=np.concatenate([np.ones(len(lines)), numbers(trafos, "Transformer", "tap_ratio")]),
         shift=np.concatenate([np.zeros(len(lines)), shift]),
         capacity=np.concatenate(limit),
         angle_min=-angle,
@@ -225,13 +272,10 @@ def _branches(source: Snapshot) -> Branches:
     )
 
 
-def _join(tables: list[pd.DataFrame], name: str) -> Floats:
-    return np.concatenate(
-        [
-            table[name].to_numpy(dtype=float) if name in table else np.full(len(table), np.inf)
-            for table in tables
-        ]
-    )
+def _angle(table: pd.DataFrame, component: str) -> Floats:
+    if "v_ang_max" not in table:
+        return np.full(len(table), np.inf)
+    return numbers(table, component, "v_ang_max")
 
 
 def _names(network: Any, components: tuple[str, ...]) -> tuple[str, ...]:
