@@ -22,6 +22,7 @@ from faults.releasing import CAP, DATASET, Scene, Tally, check_aftermath, make_s
 from faults.tracing import CALLS, GROWING, Verdict, calls_of, fail_from, kill_at, run_traced
 
 from gridveil.errors import BudgetRefused, GridveilError
+from gridveil.privacy import ledger_file as ledger_module
 from gridveil.privacy.ledger import Ledger
 
 SCENES = {"first release": False, "release in place of another": True}
@@ -122,36 +123,56 @@ def cut_ledger(folder: Path, most: int | None = None) -> Tally:
 
 
 def flipped_log(folder: Path, most: int | None = None) -> Tally:
-    """Change each byte of the log that a killed process left beside its ledger.
+    """Change each byte of the log that a kill in the middle of a charge left beside the ledger.
 
-    SQLite takes a damaged log for one that a power cut ended early, and drops its tail. So here a
-    charge can be lost; a bundle that it paid for shows it (`ledger verify --bundle`).
+    SQLite takes a damaged log for one that a power cut ended early, and drops its tail. Nothing was
+    released for such a charge: once a charge is made, it is in the ledger's own file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "ledger.sqlite"
     Ledger(path).set_cap(DATASET, CAP)
-    child = fork()
-    if child == 0:
-        connection = sqlite3.connect(path)  # keeps the log from being put away
-        connection.execute("SELECT * FROM entries").fetchall()
-        _charge(Ledger(path))
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
+    _charge_and_die(path, before_log_is_put_away=True)
     whole, log = path.read_bytes(), path.with_name(f"{path.name}-wal").read_bytes()
-    tally = Tally("one byte of the log changed that a kill left beside the ledger")
-    if _try_log(path, whole, log, tally, "nothing changed"):
+    tally = Tally("one byte of the log changed that a kill in the middle of a charge left")
+    if _spent(path, whole, log, tally, "nothing changed") != 1:
         tally.losses.append("a whole log was dropped")
     dropped = 0
     rng = random.Random(8)
     for place in some(range(len(log)), most):
         damaged = bytearray(log)
         damaged[place] ^= rng.randrange(1, 256)
-        dropped += _try_log(path, whole, bytes(damaged), tally, f"byte {place}")
+        dropped += _spent(path, whole, bytes(damaged), tally, f"byte {place}") == 0
     tally.note = (
         f"in {dropped} cases SQLite took the log for one that a power cut ended, and dropped the "
-        "charge in it: the bundle that it paid for shows that (`ledger verify --bundle`)"
+        "charge in it, for which nothing had been drawn yet"
     )
     return tally
+
+
+def lost_log(folder: Path, rounds: int = 40) -> Tally:
+    """Lose the log of a ledger as soon as a charge was made, while another program has it open."""
+    tally = Tally("the log beside the ledger lost once a charge was made")
+    for number in range(rounds):
+        path = folder / str(number) / "ledger.sqlite"
+        path.parent.mkdir(parents=True)
+        Ledger(path).set_cap(DATASET, CAP)
+        _charge_and_die(path, before_log_is_put_away=False)
+        if _spent(path, path.read_bytes(), b"", tally, f"round {number}") != 1:
+            tally.losses.append(f"round {number}: the charge was in the log alone")
+    return tally
+
+
+def _charge_and_die(path: Path, *, before_log_is_put_away: bool) -> None:
+    child = fork()
+    if child == 0:
+        connection = sqlite3.connect(path)  # keeps the log from being put away at the end
+        connection.execute("SELECT * FROM entries").fetchall()
+        ledger = Ledger(path)
+        if before_log_is_put_away:
+            ledger_module._put_log_away = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        _charge(ledger)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def at_once(folder: Path, rounds: int = 40, processes: int = 4) -> Tally:
@@ -353,24 +374,23 @@ def _fill_and_release(template: Scene, here: Path, free: int) -> int:
     return 0 if tally.clean and code in (0, 1, 2) else 9
 
 
-def _try_log(path: Path, whole: bytes, log: bytes, tally: Tally, what: str) -> bool:
-    """Whether the charge in a damaged log was dropped."""
+def _spent(path: Path, whole: bytes, log: bytes, tally: Tally, what: str) -> Fraction | None:
+    """What was spent, by a ledger with this log; None where it is refused."""
     for beside in path.parent.glob(f"{path.name}-*"):
         beside.unlink()
     path.write_bytes(whole)
     path.with_name(f"{path.name}-wal").write_bytes(log)
     tally.tried += 1
     try:
-        spent = Ledger(path).standing(DATASET).spent
-        cap = Ledger(path).standing(DATASET).cap
+        standing = Ledger(path).standing(DATASET)
     except GridveilError:
-        return False
+        return None
     except Exception as error:  # noqa: BLE001 - anything else is what is looked for
         tally.tracebacks.append(f"{what}: {type(error).__name__}: {error}")
-        return False
-    if cap != CAP or spent not in (0, 1):
-        tally.losses.append(f"{what}: spent {spent} of {cap}")
-    return spent == 0
+        return None
+    if standing.cap != CAP or standing.spent not in (0, 1):
+        tally.losses.append(f"{what}: spent {standing.spent} of {standing.cap}")
+    return standing.spent
 
 
 def try_damaged(path: Path, contents: bytes, tally: Tally, what: str) -> bool:

@@ -102,6 +102,7 @@ def _campaigns() -> Iterator[tuple[str | None, Callable[[Path], list[Tally] | Ta
     yield None, campaigns.flipped_ledger
     yield None, campaigns.cut_ledger
     yield None, campaigns.flipped_log
+    yield None, campaigns.lost_log
 
 
 def _injected() -> Iterator[dict[str, object]]:

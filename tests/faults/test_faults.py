@@ -3,16 +3,20 @@
 A sample of each campaign; `make faults` runs all of them, at every system call and every byte.
 """
 
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from conftest import FULL
 from faults import campaigns
 from faults.children import can_mount
-from faults.releasing import Tally
+from faults.releasing import CAP, DATASET, Tally
 from faults.tracing import unavailable
+
+from gridveil.privacy.ledger import Ledger
 
 needs_tracing = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 needs_mounts = pytest.mark.skipif(not can_mount(), reason="needs root on Linux, to mount disks")
@@ -102,6 +106,32 @@ def test_a_ledger_that_was_cut_short_is_refused(folder):
 
 def test_a_damaged_log_is_no_traceback(folder):
     assert_clean(campaigns.flipped_log(folder, sample(60)))
+
+
+def test_a_lost_log_loses_no_charge_that_was_made(folder):
+    assert_clean(campaigns.lost_log(folder, 40 if FULL else 3))
+
+
+def test_the_control_a_charge_that_stays_in_the_log_is_lost_with_it(folder, monkeypatch):
+    monkeypatch.setattr("gridveil.privacy.ledger_file._put_log_away", lambda _: None)
+    tally = campaigns.lost_log(folder, 2)
+    assert len(tally.losses) == tally.tried == 2
+
+
+def test_a_reader_does_not_keep_a_charge_from_being_made(folder, monkeypatch):
+    """It stays in the log as long as somebody reads, and nobody waits for that without end."""
+    monkeypatch.setattr("gridveil.privacy.ledger_file._READERS", 0.1)
+    path = folder / "ledger.sqlite"
+    ledger = Ledger(path)
+    ledger.set_cap(DATASET, CAP)
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM entries").fetchall()
+        ledger.set_cap(DATASET, 2 * CAP)
+        assert Ledger(path).standing(DATASET).cap == 2 * CAP
+        assert path.with_name("ledger.sqlite-wal").stat().st_size > 0
+    assert ledger.problems() == []
+    assert Ledger(path).standing(DATASET).cap == 2 * CAP
 
 
 def test_the_control_a_ledger_that_is_not_checked_overspends(folder, monkeypatch):

@@ -2,7 +2,8 @@
 
 SQLite, written ahead and synchronised, one immediate transaction an entry. Every write first
 checks the whole file and its chain: a flipped bit that lowered what was spent would let a dataset
-overspend, so a damaged ledger is neither added up nor added to.
+overspend, so a damaged ledger is neither added up nor added to. SQLite drops a damaged log without
+a word, so an entry is moved from the log into the file before anything is done that it is for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from gridveil.privacy.names import name_key
 
 _FORMAT = 1
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
+_READERS = 5.0  # seconds to wait for those that read while an entry goes from the log to the file
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL);
@@ -99,6 +101,7 @@ class LedgerFile:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+            _put_log_away(connection)
 
     def append(
         self, connection: sqlite3.Connection, kind: str, dataset: str, body: dict[str, Any]
@@ -212,6 +215,17 @@ def _rows(connection: sqlite3.Connection) -> list[Row]:
         "SELECT number, time, kind, dataset, body, previous, hash FROM entries NOT INDEXED "
         "ORDER BY number"
     ).fetchall()
+
+
+def _put_log_away(connection: sqlite3.Connection) -> None:
+    """Move what was committed from the log into the file, synchronise that, and empty the log.
+
+    The entry is safe in the log already. So where another program reads for long, or a disk is
+    full, it stays there.
+    """
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * _READERS)}")
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
