@@ -79,6 +79,14 @@ def test_the_command_is_what_was_chosen(planner, tmp_path):
     ]  # fmt: skip
 
 
+def test_without_a_name_the_command_takes_its_own(planner, tmp_path):
+    """A name made up here would make two datasets of one in the ledger."""
+    told = planner.answer(asked(dataset=" "))
+    assert "--dataset" not in shlex.split(told["command"])
+    Ledger(tmp_path / "ledger.sqlite").set_cap("North Farm", 3)
+    assert "Name the data" in planner.answer(asked(dataset=""))["budget"]["text"]
+
+
 def test_hostile_text_stays_text(planner):
     hostile = "$(touch owned); `x` '\"<script>"
     told = planner.answer(asked(fields={"file": hostile}))

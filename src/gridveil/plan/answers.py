@@ -132,6 +132,9 @@ class Planner:
         if not path.exists() or not path.stat().st_size:  # opening an empty file would make one
             text = f"There is no ledger at {path} yet: the first release makes it."
             return {"state": "none", "text": text}
+        if not dataset:
+            text = "Name the data to see what it has spent, and what this release would add."
+            return {"state": "none", "text": text}
         try:
             standing = Ledger(path).standing(dataset)
             refuse_exposed(standing, *kind.exposure(choice, fields))
@@ -147,7 +150,9 @@ class Planner:
             empty = [one.title for one in kind.fields if not (one.optional or fields[one.name])]
             if empty:
                 raise InputError(f"Fill in: {', '.join(empty).lower()}.")
-            words = [*kind.command(choice, fields), "--dataset", checked_name(dataset)]
+            words = kind.command(choice, fields)
+            if dataset:
+                words = [*words, "--dataset", checked_name(dataset)]
         except InputError as error:
             return {"command": None, "command_problem": str(error)}
         if self._given is not None:

@@ -271,7 +271,6 @@
       ask();
     });
     $("kind-set").hidden = start.kinds.length < 2;
-    $("dataset").value = "my data";
     pair("epsilon", start.epsilons, "1");
     chooseKind(start.kinds[0].name);
     for (const id of ["size", "dataset"]) $(id).addEventListener("input", ask);
