@@ -89,21 +89,40 @@ def labels(net: Any, tables: tuple[str, ...]) -> tuple[str, ...]:
         frame = rows(net, table)
         plain += [f"{table} {index}" for index in frame.index]
         names = frame["name"] if "name" in frame.columns else pd.Series(None, index=frame.index)
-        given += ["" if pd.isna(name) else str(name) for name in names]
+        given += [text(name) or "" for name in names]
     return tuple(given if all(given) and len(set(given)) == len(given) else plain)
+
+
+def text(value: Any) -> str | None:
+    """A name as text; None where there is none."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float | np.number) and value == value else None
 
 
 def places(place: pd.Series[int], frame: pd.DataFrame, name: str, table: str) -> Ints:
     """Places in the bus table of the buses named in one column."""
-    known = frame[name].isin(place.index)
+    buses = whole(frame, name)
+    known = np.isin(buses, place.index)
     if not known.all():
-        element = frame.index[~known.to_numpy()][0]
+        element = frame.index[~known][0]
         raise InputError(
             f"{table} {element} is at bus {frame[name].loc[element]} ({name}), which is not in "
             "the table bus.",
             remedy="Correct the bus, or drop the element.",
         )
-    return np.asarray(place.loc[frame[name].astype(np.int64)], dtype=np.int64)
+    return np.asarray(place.reindex(buses), dtype=np.int64)
+
+
+def whole(frame: pd.DataFrame, name: str) -> Ints:
+    """One column as indices of elements; -1 where there is none."""
+    return np.array([_index(value) for value in frame[name]], dtype=np.int64)
+
+
+def _index(value: Any) -> int:
+    if not isinstance(value, int | float | np.number) or not 0 <= value < 2**62:
+        return -1
+    return int(value) if value == int(value) else -1
 
 
 def unit_limits(net: Any, table: str) -> tuple[Floats, Floats]:

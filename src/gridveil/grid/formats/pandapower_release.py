@@ -18,6 +18,7 @@ from gridveil.grid.formats.pandapower_columns import (
     fixed,
     flags,
     net_number,
+    text,
 )
 from gridveil.grid.formats.pandapower_costs import POLYNOMIAL, areas, cost_rows, read_costs
 from gridveil.grid.formats.pandapower_trafo import rated_impedance, trafo_values
@@ -136,13 +137,7 @@ def _values(values: pd.Series[Any], name: str, kind: Any) -> Any:
         with np.errstate(invalid="ignore"):
             typed = numbers.astype(kind)
         return typed if np.array_equal(typed, numbers, equal_nan=True) else numbers
-    return [_text(value) for value in values]
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, int | float | np.number) and value == value else None
+    return [text(value) for value in values]
 
 
 def _neutral(name: str, kind: Any, index: pd.Index[Any]) -> Any:
@@ -160,9 +155,9 @@ def _shape(text: Any) -> str | None:
     try:
         found = json.loads(text)
         points = np.array(found["coordinates"], dtype=float)
-    except (TypeError, ValueError, KeyError):
-        return None
-    if found.get("type") not in SHAPES:
+        if found["type"] not in SHAPES:
+            return None
+    except (TypeError, ValueError, KeyError, RecursionError):
         return None
     return json.dumps({"type": found["type"], "coordinates": points.tolist()})
 

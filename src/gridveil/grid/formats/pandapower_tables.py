@@ -27,6 +27,7 @@ from gridveil.grid.formats.pandapower_columns import (
     places,
     rows,
     unit_limits,
+    whole,
 )
 from gridveil.grid.formats.pandapower_costs import read_costs
 from gridveil.grid.formats.pandapower_trafo import trafo_values
@@ -259,7 +260,7 @@ def _branch_part(net: Any, table: str, place: pd.Series[int]) -> dict[str, Any]:
     limit, *electric = values(net)
     limit = np.where(~(limit < UNLIMITED_MVA) | (limit == 0), np.inf, limit)
     switch = net.switch[(net.switch["et"] == SWITCH_LETTER[table]).to_numpy()]
-    cut = frame.index.isin(switch["element"][~flags(switch, "closed", True)])
+    cut = np.isin(frame.index, whole(switch[~flags(switch, "closed", True)], "element"))
     keys = ("resistance", "reactance", "tap", "shift")
     return {
         "from_bus": places(place, frame, start, table),

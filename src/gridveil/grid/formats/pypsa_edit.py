@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.formats.pypsa_tables import BRANCHES, Snapshot, flags, per_unit, static, values
+from gridveil.grid.formats.pypsa_tables import (
+    BRANCHES,
+    Snapshot,
+    flags,
+    per_unit,
+    places,
+    static,
+    values,
+)
 from gridveil.grid.network import Network
 
 
@@ -71,7 +78,7 @@ def _put_load(source: Snapshot, old: Network, new: Network) -> None:
     sign = values(source, "Load", "sign")
     drawn = -values(source, "Load", "p_set") * sign
     active = flags(loads, "active")
-    at = buses.get_indexer(pd.Index(loads["bus"]))
+    at = places(network, "Load", "bus")
     for bus in np.flatnonzero(old.buses.load != new.buses.load).tolist():
         here = active & (at == bus)
         mine = np.flatnonzero(here & (sign != 0))

@@ -114,7 +114,7 @@ def build(source: Snapshot) -> Network:
     load = np.zeros(len(static(network, "Bus")))
     drawn = -values(source, "Load", "p_set") * values(source, "Load", "sign")
     active = _active(network, "Load")
-    np.add.at(load, _places(network, "Load", "bus")[active], drawn[active])
+    np.add.at(load, places(network, "Load", "bus")[active], drawn[active])
     buses = Buses(
         name=tuple(static(network, "Bus").index.astype(str)),
         load=load,
@@ -194,10 +194,11 @@ def _refuse_special(network: Any, component: str, plain: dict[str, tuple[Any, st
             )
 
 
-def _places(network: Any, component: str, end: str) -> Ints:
+def places(network: Any, component: str, end: str) -> Ints:
+    """Places in the bus table of the buses named in one column."""
     frame = static(network, component)
-    buses = static(network, "Bus").index
-    at = buses.get_indexer(pd.Index(frame[end]))
+    known = {str(bus): at for at, bus in enumerate(static(network, "Bus").index)}
+    at = np.array([known.get(str(bus), -1) for bus in frame[end]], dtype=np.int64)
     if (at < 0).any():
         element = frame.index[at < 0][0]
         raise InputError(
@@ -205,18 +206,20 @@ def _places(network: Any, component: str, end: str) -> Ints:
             "in the PyPSA network.",
             remedy="Correct the bus, or remove the element.",
         )
-    return np.asarray(at, dtype=np.int64)
+    return at
 
 
 def per_unit(source: Snapshot) -> dict[str, pd.DataFrame]:
     """Tables of lines and transformers with types turned into numbers, as PyPSA does it."""
     for component in BRANCHES:
         frame = static(source.network, component)
-        known = ["", *static(source.network, f"{component}Type").index]
-        if len(strange := frame.index[~frame["type"].isin(known).to_numpy(dtype=bool)]):
+        known = {"", *static(source.network, f"{component}Type").index}
+        for name, kind in zip(frame.index, frame["type"], strict=True):
+            if str(kind) in known:
+                continue
             raise InputError(
-                f"{component} '{strange[0]}' of the PyPSA network has type "
-                f"'{frame['type'].loc[strange[0]]}', which the network does not have.",
+                f"{component} '{name}' of the PyPSA network has type '{kind}', which the network "
+                "does not have.",
                 remedy="Add the type, or give x, r and s_nom as numbers.",
             )
     work = source.network.copy()
@@ -236,7 +239,7 @@ def _branches(source: Snapshot) -> Branches:
     lines, trafos = tables["Line"], tables["Transformer"]
     network = source.network
     ends = {
-        f"{end}_bus": np.concatenate([_places(network, c, bus) for c in BRANCHES])
+        f"{end}_bus": np.concatenate([places(network, c, bus) for c in BRANCHES])
         for end, bus in (("from", "bus0"), ("to", "bus1"))
     }
     # PyPSA's own x_pu of a transformer has its T model in it; optimize uses the one without.
@@ -295,7 +298,7 @@ def _generators(source: Snapshot) -> Generators:
     count = len(size)
     return Generators(
         name=_names(network, ("Generator",)),
-        bus=_places(network, "Generator", "bus"),
+        bus=places(network, "Generator", "bus"),
         p_min=np.where(still, fixed, low),
         p_max=np.where(still, fixed, high),
         in_service=_active(network, "Generator"),
