@@ -126,8 +126,12 @@ def _refuse_missing(net: Any) -> None:
 def _refuse_unsupported(net: Any) -> None:
     for table, remedy in REFUSED.items():
         frame = net.get(table)
-        if frame is None or not len(frame):
+        if frame is None:
             continue
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(
+                f"The pandapower net has a {table} that is no table.", remedy="Remove it."
+            )
         used = frame.index[flags(frame, "in_service", True)]
         if len(used):
             raise InputError(
