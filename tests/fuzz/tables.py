@@ -1,11 +1,12 @@
 """Networks of other packages with odd entries in their tables, and what may come of them."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from fuzz.mutations import Choose
+from fuzz.mutations import Choose, mutate, mutate_json, mutate_tree
 from fuzz.verdicts import wrong_unless
 
 from gridveil.errors import InputError
@@ -47,6 +48,22 @@ def mutate_table(tables: Mapping[str, pd.DataFrame], choose: Choose) -> tuple[st
     return name, frame
 
 
+def mutate_file(text: bytes, choose: Choose) -> bytes:
+    """A pandapower file with something odd in it: most often in one of its tables."""
+    match choose(4):
+        case 0:
+            return mutate(text, choose, [text])
+        case 1:
+            return mutate_json(text, choose)
+    net = json.loads(text)
+    tables = [one for one in net["_object"].values() if isinstance(one, dict) and "orient" in one]
+    chosen = tables[choose(len(tables))]
+    tree = json.loads(chosen["_object"])
+    mutate_tree(tree, choose)
+    chosen["_object"] = json.dumps(tree)
+    return json.dumps(net).encode()
+
+
 def _column(entries: list[Any], index: pd.Index, choose: Choose) -> pd.Series:
     """Entries of many types, or of what pandas makes of them."""
     typed = pd.Series(entries, index=index, dtype=object)
@@ -60,6 +77,7 @@ def check_source(module: Any, source: Any, choose: Choose) -> bool:
     except InputError:
         return False
     wrong_unless(problems(network) == [], "a network with problems")
+    module.write(network)
     parameter = list(PARAMETERS)[choose(len(PARAMETERS))]
     try:
         _, public = network.split(parameter, RANGE)

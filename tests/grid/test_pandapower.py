@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import logging
 import sys
 import warnings
 from dataclasses import replace
@@ -13,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import FULL
-from fuzz.mutations import mutate, mutate_json, random_choices
-from fuzz.tables import check_source, mutate_table
+from fuzz.mutations import random_choices
+from fuzz.tables import check_source, mutate_file, mutate_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -722,12 +723,38 @@ def test_odd_tables_are_read_and_released_or_refused_with_a_reason():
 def test_odd_files_are_read_and_released_or_refused_with_a_reason(tmp_path):
     path = tmp_path / "net.json"
     pp.to_json(pwl_net(), str(path))
-    whole = path.read_bytes()
+    whole, taken = path.read_bytes(), 0
     for seed in range(2000 if FULL else 60):
         choose = random_choices(seed)
-        odd = mutate_json(whole, choose) if choose(2) else mutate(whole, choose, [whole])
-        path.write_bytes(odd)
-        check_source(fmt, path, choose)
+        path.write_bytes(mutate_file(whole, choose))
+        taken += check_source(fmt, path, choose)
+    assert taken > 5
+
+
+def test_pandapower_logs_nothing_while_a_net_is_read(monkeypatch, caplog, tmp_path):
+    """Its module for files has a level of its own."""
+    log = logging.getLogger("pandapower.io_utils")
+    assert log.level
+
+    def speaks(path):
+        log.critical("17.377 MW")
+        return wide_net()
+
+    monkeypatch.setattr(pp, "from_json", speaks)
+    before = log.level
+    (tmp_path / "net.json").write_text("{}")
+    fmt.read(tmp_path / "net.json")
+    assert not caplog.records
+    assert log.level == before
+
+
+def test_an_element_at_no_bus_is_not_at_a_bus_of_another_number():
+    net = wide_net()
+    net.bus.index = [-1, *net.bus.index[1:]]
+    net.load["bus"] = net.load["bus"].astype(object)
+    net.load.loc[0, "bus"] = "nowhere"
+    with pytest.raises(InputError, match="whole numbers from 0"):
+        fmt.read(net)
 
 
 @pytest.mark.parametrize("name", ["sn_mva", "f_hz"])

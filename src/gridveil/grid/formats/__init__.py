@@ -25,7 +25,7 @@ import importlib
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,23 +86,43 @@ def coarse(values: ArrayLike) -> NDArray[np.float64]:
     return np.array([float(f"{value:.3g}") for value in np.asarray(values, dtype=np.float64)])
 
 
-def real(numbers: pd.Series[Any]) -> NDArray[np.float64]:
-    """A column of numbers as floats of its own; `TypeError` where some are complex."""
-    if numbers.dtype.kind == "c":
-        raise TypeError("complex numbers")
-    return np.array(numbers.to_numpy(dtype=float, na_value=np.nan))
+def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    """A column as floats of its own, NaN where an entry is missing.
+
+    Raises
+    ------
+    InputError
+        Where an entry is no number, by the column's name: what the entry is may be private.
+    """
+    import pandas as pd
+
+    try:
+        numbers = pd.to_numeric(column)
+        if numbers.dtype.kind != "c":
+            return np.array(numbers.to_numpy(dtype=float, na_value=np.nan))
+    except (TypeError, ValueError):
+        pass  # whose words would show the entry
+    raise InputError(f"{name} has entries that are not numbers.", remedy="Correct them.")
 
 
 @contextmanager
 def unlogged(kind: str) -> Iterator[None]:
-    """Keep the package of a format from logging: PyPSA's log shows the tables that it reads."""
-    log = logging.getLogger(kind)
-    before = log.level
-    log.setLevel(logging.CRITICAL + 1)
+    """Keep the package of a format from logging: PyPSA's log shows the tables that it reads.
+
+    Some modules set a level of their own, which that of their package does not change.
+    """
+    with suppress(ImportError):
+        importlib.import_module(kind)
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(f"{kind}.")]
+    logs = [logging.getLogger(name) for name in (kind, *names)]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        log.setLevel(before)
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
 
 
 @contextmanager

@@ -45,13 +45,7 @@ def column(frame: pd.DataFrame, name: str, table: str, default: float | None = N
                 remedy="Add it, or update an old net with pandapower.convert_format.",
             )
         return np.full(len(frame), default)
-    try:
-        values = real(pd.to_numeric(frame[name]))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"Column {name} of table {table} has entries that are not numbers.",
-            remedy="Correct them in the net.",
-        ) from None  # which would show an entry
+    values = real(frame[name], f"Column {name} of table {table} of the pandapower net")
     absent = np.isnan(values)
     if absent.any() and default is None:
         raise InputError(

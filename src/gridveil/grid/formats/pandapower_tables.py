@@ -144,9 +144,10 @@ def _refuse_unsupported(net: Any) -> None:
 def _refuse_indices(net: Any) -> None:
     for table in ("bus", "switch", "shunt", *UNIT_TABLES, *BRANCH_TABLES, "poly_cost", "pwl_cost"):
         index = net[table].index
-        if len(index) and not pd.api.types.is_integer_dtype(index):
+        if len(index) and not (pd.api.types.is_integer_dtype(index) and index.min() >= 0):
             raise InputError(
-                f"The index of table {table} of the pandapower net is not of whole numbers.",
+                f"The index of table {table} of the pandapower net is not of whole numbers from 0 "
+                "on.",
                 remedy="Give every row a whole number: pandapower finds elements by it.",
             )
         if index.has_duplicates:

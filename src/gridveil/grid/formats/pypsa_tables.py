@@ -81,20 +81,14 @@ def values(source: Snapshot, component: str, name: str) -> Floats:
                 remedy="Give every series a value at every one of n.snapshots.",
             )
         here = frame.index.isin(series.columns)
-        now = series.loc[[source.label], frame.index[here]].T
-        found[here] = numbers(now, component, now.columns[0], name)
+        now = series.loc[source.label, frame.index[here]]
+        found[here] = real(now, f"Series {name} of {component} of the PyPSA network")
     return found
 
 
-def numbers(frame: pd.DataFrame, component: str, column: Any, name: str | None = None) -> Floats:
-    """One column as floats: what is no number is missing."""
-    try:
-        return real(pd.to_numeric(frame[column], errors="coerce"))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"Attribute {name or column} of {component} has entries that are not numbers.",
-            remedy="Correct them in the PyPSA network.",
-        ) from None  # which would show an entry
+def numbers(frame: pd.DataFrame, component: str, name: str) -> Floats:
+    """One column as floats."""
+    return real(frame[name], f"Attribute {name} of {component} of the PyPSA network")
 
 
 def flags(frame: pd.DataFrame, name: str) -> Bools:
@@ -252,16 +246,15 @@ def _branches(source: Snapshot) -> Branches:
     shift = values(source, "Transformer", "phase_shift")
     typed = (trafos["type"] != "").to_numpy(dtype=bool)
     shift = np.where(typed, numbers(trafos, "Transformer", "phase_shift"), shift)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        impedance = {
-            name: np.concatenate(
-                [
-                    numbers(lines, "Line", f"{letter}_pu"),
-                    numbers(trafos, "Transformer", letter) / rating,
-                ]
-            )
-            for name, letter in (("resistance", "r"), ("reactance", "x"))
-        }
+    impedance = {
+        name: np.concatenate(
+            [
+                numbers(lines, "Line", f"{letter}_pu"),
+                numbers(trafos, "Transformer", letter) / rating,
+            ]
+        )
+        for name, letter in (("resistance", "r"), ("reactance", "x"))
+    }
     return Branches(
         name=_names(network, BRANCHES),
         **ends,
