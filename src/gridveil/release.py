@@ -1,19 +1,37 @@
-"""What every release has: a statement, an account that paid for it, and the way onto the disk."""
+"""What every release has: a plan, an account that pays, a statement, and the way onto the disk.
+
+Data walks one way: a `Plan` is made from public data and opens nothing; `Plan.charge` pays for it;
+`Plan.run` asks the private data, restores the answers and ends in a `Release`. Nothing else does.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from gridveil.bundle import Writer, write_bundle
-from gridveil.errors import LedgerError
-from gridveil.privacy.account import Account
+from gridveil.errors import InputError, LedgerError, show_exact
+from gridveil.privacy.account import Account, open_account, study_account
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.statement import Statement
 from gridveil.report.page import Section, Snippet, report_page, table_snippets
 
 REPORT_FILE = "report.html"
+
+Progress = Callable[[str], None]
+"""Called with a few words as each step of a release begins."""
+
+
+def silent(words: str) -> None:
+    """Say nothing of a release's progress."""
 
 
 class Release:
@@ -76,6 +94,113 @@ class Release:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {', '.join(self.files)}\n{self.statement!r}"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a release charges, and for what: the public side of its account.
+
+    Parameters
+    ----------
+    dataset
+        What the data is called if its owner names no dataset.
+    epsilon, adjacency
+        The guarantee: how much, and for which neighbours.
+    clear, private
+        What the release publishes as it is, and what it keeps private.
+    purpose
+        What is released, in a few public words.
+    """
+
+    dataset: str
+    epsilon: Fraction
+    adjacency: tuple[Adjacency, ...]
+    clear: Sequence[str]
+    private: Sequence[str]
+    purpose: str
+
+
+R = TypeVar("R", bound=Release)
+
+
+class Plan(ABC, Generic[R]):
+    """A release that was checked and prepared from public data. It opens and charges nothing.
+
+    The same plan can be run again: each run needs an account of its own.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+
+    def charge(
+        self,
+        ledger: Ledger | Path | str | None = None,
+        *,
+        dataset: str | None = None,
+        noise: NoiseSource | None = None,
+    ) -> Account:
+        """Charge the release to a ledger: from here on its epsilon is spent.
+
+        Parameters
+        ----------
+        ledger
+            A ledger or its file; the user's own by default.
+        dataset
+            The ledger's name for the data.
+        noise
+            For audits, which listen to a release: a source that draws secure noise and notes it.
+        """
+        terms = self.terms
+        return open_account(
+            ledger if isinstance(ledger, Ledger) else Ledger(ledger),
+            dataset=terms.dataset if dataset is None else dataset,
+            epsilon=terms.epsilon,
+            adjacency=terms.adjacency,
+            clear=terms.clear,
+            private=terms.private,
+            purpose=terms.purpose,
+            noise=noise,
+        )
+
+    def study(self, seed: int) -> Account:
+        """An account for a study on public data: seeded noise, no ledger, no guarantee."""
+        return study_account(self.terms.epsilon, adjacency=self.terms.adjacency, seed=seed)
+
+    def run(self, account: Account, progress: Progress = silent) -> R:
+        """Ask the private data, restore the answers, and put the release together.
+
+        Parameters
+        ----------
+        account
+            From `charge` or `study`, unused so far.
+        progress
+            Called with a few words as each step begins.
+
+        Raises
+        ------
+        InputError
+            If the account was opened for something else, or was used before.
+        ReleaseAborted
+            If a computation on the private data failed; the charge stays.
+        """
+        terms = self.terms
+        fresh = account.budget.remaining == account.budget.total == terms.epsilon
+        if not fresh or account.adjacency != terms.adjacency:
+            raise InputError(
+                "The account was opened for another release, or was used before.",
+                remedy="Open one with plan.charge(...) for each run.",
+            )
+        return self._run(account, progress)
+
+    @abstractmethod
+    def _run(self, account: Account, progress: Progress) -> R:
+        """Run the method on the sealed data."""
+
+    def __repr__(self) -> str:
+        moves = " or ".join(str(one) for one in self.terms.adjacency)
+        return (
+            f"<plan of {self.terms.purpose}: epsilon {show_exact(self.terms.epsilon)} for {moves}>"
+        )
 
 
 def _write_text(path: Path, text: str) -> None:

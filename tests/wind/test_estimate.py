@@ -11,9 +11,9 @@ from gridveil.wind.estimate import (
 )
 from gridveil.wind.features import RBF
 from gridveil.wind.mix import weight_mix
-from gridveil.wind.plan import plan_split, residual_correlation
 from gridveil.wind.regression import fit_features
 from gridveil.wind.rows import ArrayRows
+from gridveil.wind.split import plan_split, residual_correlation
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,9 @@ values are attacked, those that an attacker tells apart best by them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +25,9 @@ from gridveil.audits.transcript import (
     Replay,
     Values,
     likelihood_pair,
-    wiretap,
     worst_neighbours,
 )
 from gridveil.audits.triangle import SECRETS, triangle
-from gridveil.grid import methods
-from gridveil.grid.restoring.points import Matched
 from gridveil.privacy.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
 from gridveil.privacy.audit import Audit, Frequency, Pair, Sizes
 from gridveil.privacy.noise import SecureNoise
@@ -125,12 +121,9 @@ def _published(
 
 
 def _unrestored(secret: str, epsilon: Fraction, private: Values, noise: SecureNoise) -> Outcome:
-    with patch.object(methods, "_match", _as_they_are):
-        return _published(secret, "paper", epsilon, private, noise)
-
-
-def _as_they_are(task: Any, matcher: Any, chosen: Any, goals: Any, start: Vector) -> Matched:
-    return Matched(start, 0.0, 0.0)
+    planned = _plan(secret, "paper", private, epsilon)
+    planned.settings = replace(planned.settings, restoration="none")
+    return {"values": _run(planned, noise).values.tobytes()}
 
 
 def _bundle(secret: str, method: str, private: Values, noise: SecureNoise) -> Outcome:
@@ -145,20 +138,25 @@ def _samples(secret: str, method: str, private: Values, count: int) -> Outcomes:
 def _release(
     secret: str, method: str, private: Values, noise: SecureNoise, epsilon: Fraction = EPSILON
 ) -> grid.GridRelease:
+    return _run(_plan(secret, method, private, epsilon), noise)
+
+
+def _plan(secret: str, method: str, private: Values, epsilon: Fraction) -> grid.GridPlan:
     network, what = triangle(secret, private), SECRETS[secret]
     costs = None if "cost" in what.parameters else (20.0, 90.0)
     models = grid.sample_population(network, MODELS, costs=costs, seed=3, private=what.parameters)
-    with wiretap(noise):
-        return grid.release(
-            network,
-            models,
-            **what.request,
-            epsilon=epsilon,
-            method=method,  # type: ignore[arg-type]
-            rounds=ROUNDS if method == "paper" else None,
-            dataset=new_name(),
-            ledger=throwaway_ledger(),
-        )
+    return grid.plan(
+        network,
+        models,
+        **what.request,
+        epsilon=epsilon,
+        method=method,  # type: ignore[arg-type]
+        rounds=ROUNDS if method == "paper" else None,
+    )
+
+
+def _run(planned: grid.GridPlan, noise: SecureNoise) -> grid.GridRelease:
+    return planned.run(planned.charge(throwaway_ledger(), dataset=new_name(), noise=noise))
 
 
 _FIRST = [("capacity", "laplace"), ("capacity", "certified"), ("capacity", "paper")]

@@ -12,24 +12,21 @@ A transcript holds every noisy answer of a release. Two attacks follow from it:
   looked past the mechanisms: a restoration that peeks, a solver that remembers, a filter, a copied
   column, a refusal. This check is exact: it has no false alarms and needs few runs.
 
-Both put a noise source of their own in the place of the secure one while a release runs. That is
-for audits, which run on made-up data; nothing else imports this module.
+Both pass a noise source of their own to the plan of a release (``plan.charge(..., noise=...)``).
+That is for audits, which run on made-up data; nothing else imports this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
-from gridveil.privacy import account
 from gridveil.privacy.audit import Pair, Sizes, Verdict
 from gridveil.privacy.noise import Integers, SecureNoise
 
@@ -113,13 +110,6 @@ class Replayer(SecureNoise):
                 return past.answer
         self.departed = True
         raise Departure("The release asked for something else.")
-
-
-@contextmanager
-def wiretap(noise: SecureNoise) -> Iterator[None]:
-    """Releases in this block draw from ``noise``."""
-    with patch.object(account, "SecureNoise", lambda: noise):
-        yield
 
 
 def likelihood_pair(words: str, one: Run, other: Run) -> Pair:

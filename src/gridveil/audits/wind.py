@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
-from importlib import import_module
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +25,6 @@ from gridveil.audits.transcript import (
     Ratio,
     Replay,
     likelihood_pair,
-    wiretap,
     worst_neighbours,
 )
 from gridveil.privacy.adjacency import Adjacency
@@ -183,30 +180,36 @@ def _release(
     epsilon: Fraction = EPSILON,
     plan: Power | None = None,
 ) -> wind.WindRelease:
-    records = _records(power, turbines=turbines)
-    prepare = partial(_prepare_once, plan or power)
-    with wiretap(noise), patch.object(_release_module, "prepare", prepare):
-        return wind.release(
-            records,
-            epsilon=epsilon,
-            alpha=ALPHA,
-            method=method,  # type: ignore[arg-type]
-            features=FEATURES,
-            ridge=RIDGE,
-            dataset=new_name(),
-            ledger=throwaway_ledger(),
-        )
+    planned = _plan(method, power if plan is None else plan, turbines, epsilon)
+    if plan is not None:
+        planned = _plan_like(planned, power, turbines)
+    return planned.run(planned.charge(throwaway_ledger(), dataset=new_name(), noise=noise))
 
 
-def _prepare_once(power: Power, fits: tuple[Fit, ...], *settings: Any) -> Any:
+@cache
+def _plan(method: str, power: Power, turbines: bool, epsilon: Fraction) -> wind.WindPlan:
     """Plan a release of these records once: the plan takes far longer than the release.
 
     Each neighbour has a plan of its own, so one that used private data would still show.
     """
-    key = (power, len(fits), *settings)
-    if key not in _plans:
-        _plans[key] = _prepare(fits, *settings)
-    return _plans[key]
+    return wind.plan(
+        _records(power, turbines=turbines),
+        epsilon=epsilon,
+        alpha=ALPHA,
+        method=method,  # type: ignore[arg-type]
+        features=FEATURES,
+        ridge=RIDGE,
+    )
+
+
+def _plan_like(known: wind.WindPlan, power: Power, turbines: bool) -> wind.WindPlan:
+    """The plan of other records with the same public part."""
+    records = _records(power, turbines=turbines)
+    (adjacency,), epsilon = known.terms.adjacency, known.terms.epsilon
+    fits = fit_records(records, FEATURES, RIDGE)
+    return wind.WindPlan(
+        records, known.settings, adjacency, epsilon, FEATURES, fits, known.prepared
+    )
 
 
 # -- neighbours ------------------------------------------------------------------------------------
@@ -257,11 +260,6 @@ def _adjacency() -> Adjacency:
         "power", alpha=ALPHA, unit="of capacity", limits=Limits(0.0, 1.0), entries=len(SPEED)
     )
 
-
-# `gridveil.wind.release` is the function; its module is only to be had by name.
-_release_module = import_module("gridveil.wind.release")
-_prepare = _release_module.prepare
-_plans: dict[Any, Any] = {}
 
 WIND: dict[str, Callable[[], Audit]] = {
     "wind-weights": weights,

@@ -9,13 +9,14 @@ from gridveil.grid.network import Branches, Buses, Generators, Network
 from gridveil.grid.opf import Engine, Solutions, Status, solve_population
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.public import PublicNetwork
-from gridveil.grid.release import GridRelease, release
+from gridveil.grid.release import GridPlan, GridRelease, plan, release
 
 __all__ = [
     "Branches",
     "Buses",
     "Engine",
     "Generators",
+    "GridPlan",
     "GridRelease",
     "Network",
     "Population",
@@ -25,6 +26,7 @@ __all__ = [
     "Status",
     "cases",
     "check",
+    "plan",
     "problems",
     "read_case",
     "release",

@@ -1,12 +1,12 @@
 """Release parameters of a network: from sealed values to a bundle.
 
-`release` charges the ledger once everything public has been checked, runs a method (see
-`methods`), and puts together the released network, the statement and the report.
+`plan` checks everything public and prepares a method (see `methods`); running the plan makes
+the released network, the statement and the report. `release` is plan, charge and run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, show_exact
 from gridveil.grid.formats import SUFFIXES, Source
-from gridveil.grid.methods import DECIMALS, Outcome, Settings, Task, prepare, run
+from gridveil.grid.methods import DECIMALS, Outcome, Prepared, Settings, Task, prepare, run
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
 from gridveil.grid.parameters import Private
@@ -37,12 +37,13 @@ from gridveil.grid.requests import (
     with_linear_costs,
     with_penalty,
 )
-from gridveil.privacy.account import Account, open_account, study_account
+from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, Restoration, make_statement
-from gridveil.release import Release
+from gridveil.release import Plan, Progress, Release, Terms, silent
 from gridveil.report.parts import Section, Snippet
 
 Floats = NDArray[np.float64]
@@ -105,6 +106,47 @@ class GridRelease(Release):
         return loading_snippets(f"network{suffix}", suffix)
 
 
+class GridPlan(Plan[GridRelease]):
+    """A grid release that was checked and prepared from public data; made by `plan`."""
+
+    def __init__(
+        self,
+        sealed: Sealed[Any],
+        private: Private,
+        settings: Settings,
+        adjacency: Sequence[Adjacency],
+        epsilon: Fraction,
+        prepared: Prepared,
+        *,
+        public_curves: bool,
+    ) -> None:
+        public = private.public
+        clear = [name for name in PARAMETERS if name not in public.parameters]
+        hidden = list(public.parameters)
+        if "load" in public.parameters:
+            (clear if settings.published_total is not None else hidden).append("total load")
+        super().__init__(
+            Terms(
+                dataset=public.name,
+                epsilon=epsilon,
+                adjacency=tuple(adjacency),
+                clear=clear,
+                private=hidden,
+                purpose=f"{', '.join(public.parameters)} of a network, method {settings.method}",
+            )
+        )
+        self.private = private
+        self.settings = settings
+        self.prepared = prepared
+        self.public_curves = public_curves
+        self._sealed = sealed
+
+    def _run(self, account: Account, progress: Progress) -> GridRelease:
+        task = Task(account, self._sealed, self.private, self.settings, progress)
+        outcome = run(task, self.prepared)
+        return GridRelease(task, outcome, _facts(task, outcome, public_curves=self.public_curves))
+
+
 def release(
     network: Network,
     population: Population | None = None,
@@ -127,9 +169,9 @@ def release(
     dataset: str | None = None,
     ledger: Ledger | Path | str | None = None,
     seed: int | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress = silent,
 ) -> GridRelease:
-    """Release parameters of a network with a differential-privacy guarantee.
+    """Release parameters of a network with a differential-privacy guarantee: plan, charge, run.
 
     Parameters
     ----------
@@ -193,26 +235,55 @@ def release(
     ReleaseAborted
         Where a computation on the private values failed; the charge stays.
     """
-    say = progress or (lambda words: None)
+    planned = plan(
+        network,
+        population,
+        parameter=parameter,
+        epsilon=epsilon,
+        alpha=alpha,
+        method=method,
+        limits=limits,
+        margin=margin,
+        total_share=total_share,
+        published_total=published_total,
+        catalogue=catalogue,
+        public_curves=public_curves,
+        rounds=rounds,
+        price=price,
+        penalty=penalty,
+        restoration=restoration,
+        time_limit=time_limit,
+        progress=progress,
+    )
+    account = planned.charge(ledger, dataset=dataset) if seed is None else planned.study(seed)
+    return planned.run(account, progress)
+
+
+def plan(
+    network: Network,
+    population: Population | None = None,
+    *,
+    parameter: str | Sequence[str] = "capacity",
+    epsilon: Exact,
+    alpha: Exact | Mapping[str, Exact],
+    method: Method = "certified",
+    limits: Range | Mapping[str, Range] | None = None,
+    public_curves: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> GridPlan:
+    """Check and prepare a grid release; it opens nothing and charges nothing.
+
+    Parameters, those of the method among them, and what is raised for public input are as in
+    `release`.
+    """
     if not isinstance(network, Network):
         raise InputError(
             f"An object of type {type(network).__name__} is no network.",
             remedy="Read one with read_case.",
         )
     parameters = check_parameters(parameter)
-    settings = check_settings(
-        parameters,
-        method,
-        margin=margin,
-        total_share=total_share,
-        published_total=published_total,
-        catalogue=catalogue,
-        rounds=rounds,
-        price=price,
-        penalty=penalty,
-        restoration=restoration,
-        time_limit=time_limit,
-    )
+    settings = check_settings(parameters, method, **options)
     total = Budget(epsilon).total
     network = with_linear_costs(network, parameters)
     sealed, public = split_parts(
@@ -220,42 +291,15 @@ def release(
     )
     check_writable(public)
     adjacency = neighbours(public, alpha, published=settings.published_total is not None)
-    say("checking the models")
+    progress("checking the models")
     models = check_models(public, population)
-    private = Private(public, models, price_of(public, models, price))
+    private = Private(public, models, price_of(public, models, options.get("price")))
     settings = with_penalty(settings, private)
     alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}
     check_together(private, settings)
     prepared = prepare(private, alphas, total, settings)
-    account = _account(public, total, adjacency, settings, dataset, ledger, seed)
-    task = Task(account, sealed, private, settings, say)
-    outcome = run(task, prepared)
-    return GridRelease(task, outcome, _facts(task, outcome, public_curves=public_curves))
-
-
-def _account(
-    public: PublicNetwork,
-    epsilon: Fraction,
-    adjacency: Sequence[Adjacency],
-    settings: Settings,
-    dataset: str | None,
-    ledger: Ledger | Path | str | None,
-    seed: int | None,
-) -> Account:
-    if seed is not None:
-        return study_account(epsilon, adjacency=adjacency, seed=seed)
-    clear = [name for name in PARAMETERS if name not in public.parameters]
-    private = list(public.parameters)
-    if "load" in public.parameters:
-        (clear if settings.published_total is not None else private).append("total load")
-    return open_account(
-        ledger if isinstance(ledger, Ledger) else Ledger(ledger),
-        dataset=public.name if dataset is None else dataset,
-        epsilon=epsilon,
-        adjacency=adjacency,
-        clear=clear,
-        private=private,
-        purpose=f"{', '.join(public.parameters)} of a network, method {settings.method}",
+    return GridPlan(
+        sealed, private, settings, adjacency, total, prepared, public_curves=public_curves
     )
 
 

@@ -32,11 +32,24 @@ ROUNDS = 10
 PENALTY = 3000.0
 TIME_LIMIT = 60.0
 
+_OPTIONS: dict[str, Any] = {
+    **dict.fromkeys(("margin", "total_share", "published_total", "catalogue")),
+    **dict.fromkeys(("rounds", "price", "penalty", "time_limit")),
+    "restoration": "steps",
+}
+"""The options of all methods, as they are if nothing is said."""
 
-def check_settings(parameters: tuple[str, ...], method: str, **given: Any) -> Settings:
+
+def check_settings(parameters: tuple[str, ...], method: str, **options: Any) -> Settings:
     """The settings of `release`, or `InputError` where one makes no sense for this method."""
     if method not in METHODS:
         raise InputError(f"There is no method {method!r}.", remedy=f"Use {', '.join(METHODS)}.")
+    if unknown := set(options) - set(_OPTIONS):
+        raise InputError(
+            f"There is no option {', '.join(sorted(unknown))}.",
+            remedy=f"The options of methods: {', '.join(_OPTIONS)}.",
+        )
+    given = {**_OPTIONS, **options}
     summed = summed_of(KINDS[name] for name in parameters)
     _only(method == "certified" and summed is not None, given, "total_share")
     _only(method == "certified" and "load" in parameters, given, "published_total")

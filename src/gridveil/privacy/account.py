@@ -82,10 +82,12 @@ def open_account(
     clear: Sequence[str] = (),
     private: Sequence[str] | None = None,
     purpose: str,
+    noise: NoiseSource | None = None,
 ) -> Account:
     """Charge a release to the ledger and open its account, with secure noise.
 
-    Call it when every public input has been checked: from here on the epsilon is spent.
+    Call it when every public input has been checked: from here on the epsilon is spent. Audits
+    pass in a ``noise`` of their own, to listen to what a release asks and is told.
     """
     budget = Budget(epsilon)
     charge = ledger.charge(
@@ -96,7 +98,7 @@ def open_account(
         private=private,
         purpose=purpose,
     )
-    return Account(budget, SecureNoise(), adjacency, ledger, charge)
+    return Account(budget, noise or SecureNoise(), adjacency, ledger, charge)
 
 
 def study_account(epsilon: Exact, *, adjacency: Sequence[Adjacency], seed: int) -> Account:

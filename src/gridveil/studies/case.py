@@ -274,14 +274,7 @@ def _settings(method: str, rounds: int) -> Settings:
         PRIVATE,
         method,
         rounds=max(rounds, 1) if method == "paper" else None,
-        price=None,
         penalty=PENALTY if method == "paper" else None,
-        restoration="steps",
-        time_limit=None,
-        margin=None,
-        total_share=None,
-        published_total=None,
-        catalogue=None,
     )
 
 

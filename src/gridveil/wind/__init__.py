@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gridveil.wind.features import RBF, BSpline, Columns, Polynomial
 from gridveil.wind.records import Records, read_records
-from gridveil.wind.release import WindRelease, release
+from gridveil.wind.release import WindPlan, WindRelease, plan, release
 
 __all__ = [
     "RBF",
@@ -17,7 +17,9 @@ __all__ = [
     "Columns",
     "Polynomial",
     "Records",
+    "WindPlan",
     "WindRelease",
+    "plan",
     "read_records",
     "release",
 ]

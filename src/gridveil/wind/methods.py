@@ -30,7 +30,6 @@ from gridveil.wind.estimate import (
 )
 from gridveil.wind.fit import Fit
 from gridveil.wind.mix import weight_mix
-from gridveil.wind.plan import Plan, plan_split
 from gridveil.wind.queries import (
     Query,
     above,
@@ -43,6 +42,7 @@ from gridveil.wind.queries import (
 from gridveil.wind.records import Records
 from gridveil.wind.restore import Restoration, restore, restore_closely
 from gridveil.wind.rows import LocalRows, total
+from gridveil.wind.split import Split, plan_split
 
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -367,7 +367,7 @@ def _epsilons(account: Account, prepared: Prepared) -> list[Fraction]:
     return [account.budget.total * share for share in prepared.shares]
 
 
-def _radius(plan: Plan, shares: tuple[Fraction, Fraction, Fraction]) -> Fraction:
+def _radius(plan: Split, shares: tuple[Fraction, Fraction, Fraction]) -> Fraction:
     # A user's own split may ask for a spread that the plan did not: then ask for all of it.
     return plan.radius if plan.radius or not shares[1] else Fraction(1)
 

@@ -1,14 +1,14 @@
 """Release wind power records: from sealed power to a bundle.
 
-`release` charges the ledger once everything public has been checked, runs a method (see
-`methods`), and puts together the released records, the statement and the report.
+`plan` checks everything public and prepares a method (see `methods`); running the plan makes
+the released records, the statement and the report. `release` is plan, charge and run.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -18,16 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, reason, show_exact
-from gridveil.privacy.account import Account, open_account, study_account
+from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact, exact
 from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.statement import Facts, Restoration, make_statement
-from gridveil.release import Release
+from gridveil.release import Plan, Progress, Release, Terms, silent
 from gridveil.report.page import Section
 from gridveil.wind.features import Features
-from gridveil.wind.fit import default_features, fit_records
+from gridveil.wind.fit import Fit, default_features, fit_records
 from gridveil.wind.methods import Outcome, Prepared, Settings, Task, prepare, run
 from gridveil.wind.records import Records
 from gridveil.wind.report import wind_section
@@ -77,6 +78,58 @@ class WindRelease(Release):
         return self.records.to_table(np.concatenate(list(self.blocks())))
 
 
+class WindPlan(Plan[WindRelease]):
+    """A wind release that was checked and prepared from public data; made by `plan`."""
+
+    def __init__(
+        self,
+        records: Records,
+        settings: Settings,
+        adjacency: Adjacency,
+        epsilon: Fraction,
+        features: Features,
+        fits: Sequence[Fit],
+        prepared: Prepared,
+    ) -> None:
+        super().__init__(
+            Terms(
+                dataset=records.name,
+                epsilon=epsilon,
+                adjacency=(adjacency,),
+                clear=records.published,
+                private=[records.power_column],
+                purpose=f"wind power records, method {settings.method}",
+            )
+        )
+        self.records = records
+        self.settings = settings
+        self.features = features
+        self.fits = fits
+        self.prepared = prepared
+        self._room: Vector | None = None
+
+    def charge(
+        self,
+        ledger: Ledger | Path | str | None = None,
+        *,
+        dataset: str | None = None,
+        noise: NoiseSource | None = None,
+    ) -> Account:
+        """As `Plan.charge`; that there is room for the noisy records is known before."""
+        self._room = _scratch(self.records)
+        return super().charge(ledger, dataset=dataset, noise=noise)
+
+    def _run(self, account: Account, progress: Progress) -> WindRelease:
+        noisy = _scratch(self.records) if self._room is None else self._room
+        self._room = None
+        (adjacency,) = self.terms.adjacency
+        task = Task(
+            account, self.records, self.fits, adjacency.alpha, self.settings, noisy, progress
+        )
+        outcome = run(task, self.prepared)
+        return WindRelease(task, outcome, _facts(task, self.prepared, outcome, self.features))
+
+
 def release(
     records: Records,
     *,
@@ -92,9 +145,9 @@ def release(
     dataset: str | None = None,
     ledger: Ledger | Path | str | None = None,
     seed: int | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress = silent,
 ) -> WindRelease:
-    """Release wind power records with a differential-privacy guarantee.
+    """Release wind power records with a differential-privacy guarantee: plan, charge and run.
 
     Parameters
     ----------
@@ -137,6 +190,41 @@ def release(
     ReleaseAborted
         Where a computation on the private records failed; the charge stays.
     """
+    planned = plan(
+        records,
+        epsilon=epsilon,
+        alpha=alpha,
+        method=method,
+        features=features,
+        ridge=ridge,
+        split=split,
+        gamma_weights=gamma_weights,
+        gamma_records=gamma_records,
+        nominal=nominal,
+        progress=progress,
+    )
+    account = planned.charge(ledger, dataset=dataset) if seed is None else planned.study(seed)
+    return planned.run(account, progress)
+
+
+def plan(
+    records: Records,
+    *,
+    epsilon: Exact,
+    alpha: Exact,
+    method: Method = "tuned",
+    features: Features | None = None,
+    ridge: float = 1e-3,
+    split: Sequence[Exact] | None = None,
+    gamma_weights: float | None = None,
+    gamma_records: float = 1e-5,
+    nominal: float = 0.1,
+    progress: Progress = silent,
+) -> WindPlan:
+    """Check and prepare a wind release; it opens nothing and charges nothing.
+
+    Parameters, and what is raised for public input, are as in `release`.
+    """
     settings = _checked(method, ridge, split, gamma_weights, gamma_records, nominal)
     adjacency = Adjacency.of(
         "power",
@@ -148,16 +236,11 @@ def release(
         measure=records.unit,
     )
     total = Budget(epsilon).total
-    say = progress or (lambda words: None)
-    say("public features")
+    progress("public features")
     chosen = default_features(records) if features is None else features
     fits = fit_records(records, chosen, settings.ridge)
     prepared = prepare(fits, adjacency.alpha, total, settings)
-    noisy = _scratch(records)
-    account = _account(records, total, adjacency, settings, dataset, ledger, seed)
-    task = Task(account, records, fits, adjacency.alpha, settings, noisy, say)
-    outcome = run(task, prepared)
-    return WindRelease(task, outcome, _facts(task, prepared, outcome, chosen))
+    return WindPlan(records, settings, adjacency, total, chosen, fits, prepared)
 
 
 def _checked(
@@ -202,28 +285,6 @@ def _checked_split(
             remedy='For example "1/2", "1/4", "1/4".',
         )
     return shares[0], shares[1], shares[2]
-
-
-def _account(
-    records: Records,
-    epsilon: Fraction,
-    adjacency: Adjacency,
-    settings: Settings,
-    dataset: str | None,
-    ledger: Ledger | Path | str | None,
-    seed: int | None,
-) -> Account:
-    if seed is not None:
-        return study_account(epsilon, adjacency=[adjacency], seed=seed)
-    return open_account(
-        ledger if isinstance(ledger, Ledger) else Ledger(ledger),
-        dataset=records.name if dataset is None else dataset,
-        epsilon=epsilon,
-        adjacency=[adjacency],
-        clear=records.published,
-        private=[records.power_column],
-        purpose=f"wind power records, method {settings.method}",
-    )
 
 
 def _scratch(records: Records) -> Vector:

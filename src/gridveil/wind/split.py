@@ -30,7 +30,7 @@ _STEPS = 1000  # shares of epsilon are whole thousandths
 
 
 @dataclass(frozen=True)
-class Plan:
+class Split:
     """The shares of epsilon for records, weights and spread, and the spread query's radius.
 
     A spread of 0 is not asked for: the noisy records say enough.
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Setting:
-    """The public numbers that a plan depends on."""
+    """The public numbers that a split depends on."""
 
     rows: int
     alpha: float
@@ -56,7 +56,7 @@ class Setting:
     wpo_weights: float  # WPO's error of the weights
 
 
-def plan_split(ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nominal: float) -> Plan:
+def plan_split(ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nominal: float) -> Split:
     """Choose the split for one turbine's public features."""
     setting = _setting(ridge, mix, alpha, epsilon, nominal)
     shares = np.concatenate([[0.0], np.geomspace(0.005, 0.5, 28)])
@@ -64,7 +64,7 @@ def plan_split(ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nomin
     _, spread, weights, radius = min(scored, key=lambda option: option[0])
     for_spread = Fraction(round(spread * _STEPS), _STEPS)
     for_weights = Fraction(max(round(weights * _STEPS), 1), _STEPS)
-    return Plan(1 - for_weights - for_spread, for_weights, for_spread, radius)
+    return Split(1 - for_weights - for_spread, for_weights, for_spread, radius)
 
 
 def _setting(ridge: Ridge, mix: Floats, alpha: float, epsilon: float, nominal: float) -> Setting:

@@ -1,0 +1,57 @@
+"""Plan, charge, run: a plan opens and charges nothing, and an account pays for one run."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gridveil as gv
+from gridveil.errors import InputError, NotPrivateWarning
+from gridveil.privacy.ledger import Ledger
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "ledger.sqlite")
+
+
+@pytest.fixture(params=["wind", "grid"])
+def plan(request):
+    if request.param == "wind":
+        speed = np.linspace(3, 12, 40)
+        power = np.clip((speed - 3) / 9, 0, 1)
+        records = gv.wind.read_records(
+            pa.table({"speed": speed, "power": power}), speed="speed", power="power", capacity=1.0
+        )
+        return gv.wind.plan(records, epsilon=1, alpha="15%", method="laplace")
+    network = gv.grid.cases.rts96()
+    models = gv.grid.sample_population(network, 3, costs=0.1)
+    return gv.grid.plan(network, models, epsilon=1, alpha=30, method="laplace", limits=(50, 1000))
+
+
+def test_a_plan_charges_nothing(plan, ledger):
+    assert "epsilon 1 for one of" in repr(plan)
+    assert ledger.entries() == []
+
+
+def test_every_run_needs_an_account_of_its_own(plan, ledger):
+    account = plan.charge(ledger, dataset="north farm")
+    release = plan.run(account)
+    assert release.statement.dp_valid
+    with pytest.raises(InputError, match="used before"):
+        plan.run(account)
+    again = plan.run(plan.charge(ledger, dataset="north farm"))
+    assert again.statement.body["ledger"]["spent_so_far"] == "2"
+
+
+def test_an_account_of_another_plan_is_refused(plan, ledger):
+    network = gv.grid.cases.rts96()
+    models = gv.grid.sample_population(network, 3, costs=0.1)
+    other = gv.grid.plan(network, models, epsilon=1, alpha=20, method="laplace", limits=(50, 1000))
+    with pytest.raises(InputError, match="another release"):
+        plan.run(other.charge(ledger, dataset="a network"))
+
+
+def test_a_study_has_no_guarantee(plan):
+    with pytest.warns(NotPrivateWarning):
+        account = plan.study(1)
+    assert not plan.run(account).statement.dp_valid
