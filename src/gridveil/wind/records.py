@@ -135,7 +135,7 @@ class Records:
         self._layout = layout
         self._kind = source.kind
         self._delimiter = source.delimiter
-        self._dtypes = source.dtypes
+        self._dtypes = {n: t for n, t in (source.dtypes or {}).items() if n in layout.published}
         self.groups = tuple(
             Group(
                 s.name if layout.turbine else name,
@@ -149,7 +149,7 @@ class Records:
             )
             for s, power in zip(self._store.spans, contents.by_span, strict=True)
         )
-        self._schema = output_schema(layout, max(group.capacity for group in self.groups))
+        self._schema = output_schema(layout)
 
     def __len__(self) -> int:
         return self.rows
@@ -160,7 +160,7 @@ class Records:
         return f"records.{self._kind}" if self._kind.startswith("csv") else "records.parquet"
 
     def write(self, path: str | os.PathLike[str], released: Released) -> None:
-        """Write the released records: CSV if CSV came in, else Parquet.
+        """Write the released records: CSV if CSV came in, else Parquet; power as 64-bit floats.
 
         Parameters
         ----------
@@ -184,6 +184,8 @@ class Records:
 
     def to_table(self, values: ArrayLike) -> Any:
         """Released records as a table of the kind that came in; pandas where files came in.
+
+        Public columns have the types that they came with; power is a 64-bit float, always.
 
         Parameters
         ----------

@@ -45,7 +45,8 @@ class Layout:
     speed, power, key, turbine
         Names of columns.
     types
-        The type of every named column, in the order of the source, power included.
+        The type of every named column as it is released, in the order of the source. That of power
+        is always float64: the one in the source may follow from private values.
     kinds
         What each published column holds.
     """
@@ -125,6 +126,7 @@ def read_layout(
     types = source.types([*dict.fromkeys([*clear, power])])
     for name, kind in types.items():
         _check_type(source.where, name, kind, number=name in (speed, power))
+    types[power] = pa.float64()
     text = [n for n in types if n not in (speed, power, turbine) and is_text(plain_type(types[n]))]
     kinds = {n: kind_of_type(plain_type(t)) for n, t in types.items() if n != power}
     kinds |= _text_kinds(source, text)

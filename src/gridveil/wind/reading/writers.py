@@ -1,7 +1,9 @@
 """Released records as files and tables, built from the named columns alone.
 
 No metadata of the source is copied. Released power is rounded to a public grid, a millionth of
-the capacity, before it gets the type that it had in the source.
+the capacity, and is always a 64-bit float: the type that it had in the source often follows from
+private values (100 alone makes a column of integers, 100.5 does not). CSV has the shortest text
+that reads back as the same float.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError
 from gridveil.wind.reading.blocks import Store
 from gridveil.wind.reading.cleaning import Layout
-from gridveil.wind.reading.columns import Vector, is_text, plain, plain_type, to_numbers
+from gridveil.wind.reading.columns import Vector, is_text, plain, to_numbers
 from gridveil.wind.reading.gathering import Growing
 from gridveil.wind.reading.sources import BLOCK
 
@@ -38,14 +39,9 @@ _SPECIAL = '["\r\n]'
 _QUOTE = pa.scalar('"', pa.large_string())
 
 
-def output_schema(layout: Layout, capacity: float) -> pa.Schema:
+def output_schema(layout: Layout) -> pa.Schema:
     """Names and types of the released columns, in the order of the source, without metadata."""
-    return pa.schema(
-        [
-            pa.field(n, _power_type(t, capacity) if n == layout.power else _own_type(t))
-            for n, t in layout.types.items()
-        ]
-    )
+    return pa.schema([pa.field(name, _own_type(kind)) for name, kind in layout.types.items()])
 
 
 def released_batches(
@@ -96,20 +92,21 @@ def write_parquet(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Sche
 
 
 def to_frame(table: pa.Table, kind: str, dtypes: Mapping[str, Any] | None) -> Any:
-    """A table as the source was one: pandas for pandas and for files, polars, or Arrow."""
+    """A table as the source was one: pandas for pandas and for files, polars, or Arrow.
+
+    ``dtypes`` are the library's own types of the public columns.
+    """
     if kind == "pyarrow":
         return table
     if kind == "polars":
         import polars
 
         frame = polars.DataFrame(polars.from_arrow(table))
-        own = dtypes or {}
-        return frame.cast({n: own[n] for n in frame.columns if own[n] != frame.schema[n]})
+        return frame.cast({n: t for n, t in (dtypes or {}).items() if t != frame.schema[n]})
     if kind.startswith("csv"):
         table = pa.table({n: _guessed(table.column(n)) for n in table.column_names})
     frame = table.to_pandas(ignore_metadata=True)
-    own = {n: t for n, t in (dtypes or {}).items() if n in frame.columns and t.kind != "O"}
-    return frame.astype(own)
+    return frame.astype({n: t for n, t in (dtypes or {}).items() if t.kind != "O"})
 
 
 def _without_trace(released: Released, tied: NDArray[np.bool_]) -> Iterator[Vector]:
@@ -159,32 +156,12 @@ def _own_type(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def _power_type(kind: pa.DataType, capacity: float) -> pa.DataType:
-    """The type of released power: its own where that can hold the capacity."""
-    kind = plain_type(kind) if not pa.types.is_float16(kind) else kind
-    if pa.types.is_null(kind) or pa.types.is_boolean(kind):
-        return pa.float64()
-    if pa.types.is_integer(kind):
-        signed = pa.types.is_signed_integer(kind)
-        return kind if capacity < 2.0 ** (kind.bit_width - signed) - 1 else pa.float64()
-    if pa.types.is_decimal(kind):
-        return kind if math.ceil(capacity) < 10 ** (kind.precision - kind.scale) else pa.float64()
-    if pa.types.is_floating(kind) and kind.bit_width < 64:
-        most = np.finfo(f"f{kind.bit_width // 8}").max
-        return kind if capacity < float(most) else pa.float64()
-    return kind
-
-
 def _restore(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if pa.types.is_dictionary(kind):
         encoded = array.cast(kind.value_type).dictionary_encode()
         return encoded.cast(pa.dictionary(kind.index_type, kind.value_type))
-    if pa.types.is_integer(kind) and pa.types.is_floating(array.type):
-        array = pc.round(array)
-    if pa.types.is_decimal(kind) and pa.types.is_floating(array.type):
-        array = pc.round(array, ndigits=kind.scale)
     return array.cast(kind, safe=False)
 
 
