@@ -241,6 +241,10 @@ def read_records(
     [0, capacity] is clipped, however much of it. Rows are released by turbine, in the order of
     the public key, or of all public columns where there is none.
 
+    Which cells of power are missing is public, and that all others are numbers: one that is not is
+    refused with its row. Which number it is, how it is written (``100``, ``1e2``) and the type of
+    its column decide nothing.
+
     Parameters
     ----------
     source

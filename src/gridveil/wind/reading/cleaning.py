@@ -1,7 +1,14 @@
 """From blocks of a source to rows that can be released: numbers read, gaps found and left out.
 
-What is refused here is decided by types, by missing values and by public columns. A power of any
-size goes through.
+What is refused here is decided by missing values, by public columns, and by whether every power
+that is not missing is a number. A power of any size goes through.
+
+**What is public about the private column**: which of its cells are missing (nothing, null, NaN, or
+text such as ``NA``), and that all others are numbers. Anything else in a cell (``12 kW``,
+``1,234``, ``-``) is an error that names its row, raised before anything is charged. What number it
+is decides nothing, and neither does how it is written or stored: 100, ``1e2``, ``" +100"``, a
+Decimal, an integer of 8 bits and a float all become the same 64-bit float, and nothing else of the
+column is kept.
 """
 
 from __future__ import annotations
@@ -123,7 +130,7 @@ def read_layout(
             f"Column '{power}' is the private power: it can't be published in clear too.",
             remedy="Name another column as speed, public, key or turbine.",
         )
-    types = source.types([*dict.fromkeys([*clear, power])])
+    types = source.types([*dict.fromkeys([*clear, power])], power)
     for name, kind in types.items():
         _check_type(source.where, name, kind, number=name in (speed, power))
     types[power] = pa.float64()
@@ -215,7 +222,9 @@ def complete_rows(piece: Piece, layout: Layout) -> tuple[Rows, Gaps]:
 
 
 def _numbers(piece: Piece, name: str) -> Vector:
-    values, bad = to_numbers(piece.columns[name])
+    column = piece.columns[name]
+    _check_type(piece.where, name, column.type, number=True)  # power's differs from file to file
+    values, bad = to_numbers(column)
     if bad is not None:
         raise InputError(
             f"Column '{name}' of {piece.where} is not all numbers: row {piece.row + bad + 1} "

@@ -75,7 +75,13 @@ def is_nested(kind: pa.DataType) -> bool:
 
 
 def to_numbers(array: pa.Array) -> tuple[Vector, int | None]:
-    """Numbers of a plain column, NaN where missing, and the position of the first text."""
+    """Numbers of a plain column, NaN where missing, and the position of the first text.
+
+    A number becomes the nearest float, whatever type or text it came in.
+    """
+    if pa.types.is_decimal(array.type):
+        # By way of text: Arrow's own conversion to floats is off by a rounding or two.
+        array = array.cast(pa.large_string())
     if is_text(array.type):
         return _parse(array)
     # An unsafe cast: the safe one refuses integers above 2^53, and quotes them.

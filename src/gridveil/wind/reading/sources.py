@@ -59,13 +59,16 @@ class Source(Protocol):
     rows: int | None
     dtypes: Mapping[str, Any] | None
 
-    def types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+    def types(self, names: Sequence[str], power: str) -> dict[str, pa.DataType]:
         """The types of some columns, in the order of the source.
+
+        Public columns have one type in all files. That of ``power`` is the first file's, and may
+        differ from file to file: whether a month of records is all whole numbers is private.
 
         Raises
         ------
         InputError
-            Where a column is not there, is there twice, or differs from file to file.
+            Where a column is not there or is there twice, or a public one differs between files.
         """
 
     def pieces(self, names: Sequence[str], start: int = 0) -> Iterator[Piece]:
@@ -93,7 +96,7 @@ class Files:
         known = [count for count in counts if count is not None]
         self.rows = sum(known) if len(known) == len(counts) else None
 
-    def types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+    def types(self, names: Sequence[str], power: str) -> dict[str, pa.DataType]:
         """See `Source`."""
         first: dict[str, pa.DataType] | None = None
         for file in self._files:
@@ -103,8 +106,9 @@ class Files:
             }
             if first is None:
                 first = found
-            elif found != first:
-                _refuse_mixed(self._files[0], file, first, found)
+            else:
+                public = [name for name in first if name != power]
+                _refuse_mixed(self._files[0], file, public, first, found)
         return first or {}
 
     def pieces(self, names: Sequence[str], start: int = 0) -> Iterator[Piece]:
@@ -137,10 +141,10 @@ class Table:
         self.rows: int | None = None
         self.dtypes: Mapping[str, Any] | None = self._adapter.dtypes()
 
-    def types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+    def types(self, names: Sequence[str], power: str) -> dict[str, pa.DataType]:
         """See `Source`."""
         found = find_columns(self.where, self._adapter.names, names)
-        self._adapter.choose(list(found))
+        self._adapter.choose(list(found), power)
         return {name: self._adapter.column(at).type for name, at in found.items()}
 
     def pieces(self, names: Sequence[str], start: int = 0) -> Iterator[Piece]:
@@ -255,10 +259,11 @@ def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array] | None:
 def _refuse_mixed(
     first: RecordFile,
     other: RecordFile,
+    names: Sequence[str],
     expected: dict[str, pa.DataType],
     found: dict[str, pa.DataType],
 ) -> None:
-    differing = [n for n in expected if expected[n] != found[n]]
+    differing = [n for n in names if expected[n] != found[n]]
     if differing:
         name = differing[0]
         raise InputError(

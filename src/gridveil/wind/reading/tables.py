@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from gridveil.errors import InputError
@@ -15,8 +18,8 @@ class Adapter(Protocol):
 
     names: list[str]
 
-    def choose(self, names: Sequence[str]) -> None:
-        """Say which columns will be asked for."""
+    def choose(self, names: Sequence[str], power: str) -> None:
+        """Say which columns will be asked for, and which of them is the private power."""
 
     def column(self, at: int) -> pa.ChunkedArray:
         """One column, by position."""
@@ -32,8 +35,8 @@ class Arrow:
         self._table = table
         self.names = [str(name) for name in table.schema.names]
 
-    def choose(self, names: Sequence[str]) -> None:
-        """Nothing to do: columns are taken one by one."""
+    def choose(self, names: Sequence[str], power: str) -> None:
+        """Nothing to do: columns are taken one by one, and all as they are."""
 
     def column(self, at: int) -> pa.ChunkedArray:
         """One column, by position."""
@@ -50,23 +53,28 @@ class Pandas:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self.names = [str(name) for name in getattr(frame, "columns", [])]
+        self._power: str | None = None
 
-    def choose(self, names: Sequence[str]) -> None:
-        """Nothing to do: columns are taken one by one."""
+    def choose(self, names: Sequence[str], power: str) -> None:
+        """Note which column is power: its objects are read as numbers."""
+        self._power = power
 
     def column(self, at: int) -> pa.ChunkedArray:
         """One column, by position; objects of several types become text."""
         series = self._frame.iloc[:, at].copy()  # Arrow would share it with whoever changes it
         found = _quietly(lambda: pa.array(series, from_pandas=True))
         if found is None:
-            blank = series.isna()
-            found = _quietly(
-                lambda: pa.array(
-                    [None if gap else str(v) for v, gap in zip(series, blank, strict=True)],
-                    pa.large_string(),
-                )
-            )
+            found = _quietly(lambda: self._as_text(series, number=self.names[at] == self._power))
         return _chunked(_readable(found, f"column '{self.names[at]}'"))
+
+    @staticmethod
+    def _as_text(series: Any, *, number: bool) -> pa.Array:
+        # pandas fails on a signalling NaN, which compares with nothing.
+        cells = [None if isinstance(v, Decimal) and v.is_nan() else v for v in series]
+        blank = type(series)(cells, dtype=object).isna()
+        return _texts(
+            (None if gap else v for v, gap in zip(cells, blank, strict=True)), number=number
+        )
 
     def dtypes(self) -> dict[str, Any]:
         """The dtypes of pandas."""
@@ -81,19 +89,31 @@ class Polars:
         self._lazy = hasattr(frame, "collect")
         self._types = _readable(_quietly(lambda: dict(frame.collect_schema())), "schema")
         self.names = list(self._types)
+        self._power: str | None = None
 
     def column(self, at: int) -> pa.ChunkedArray:
         """One column, by position."""
         name = self.names[at]
-        found = _quietly(lambda: self._frame.get_column(name).to_arrow())
+        found = _quietly(lambda: self._converted(name))
         return _chunked(_readable(found, f"column '{name}'"))
+
+    def _converted(self, name: str) -> Any:
+        import polars
+
+        series, kind = self._frame.get_column(name), self._types[name]
+        if kind == polars.Object:  # Arrow would get the addresses of the objects
+            return _texts(series, number=True) if name == self._power else None
+        if name == self._power and kind in (polars.Int128, polars.UInt128):
+            series = series.cast(polars.Float64)  # Arrow has no such integers
+        return series.to_arrow()
 
     def dtypes(self) -> dict[str, Any]:
         """The data types of polars."""
         return dict(self._types)
 
-    def choose(self, names: Sequence[str]) -> None:
+    def choose(self, names: Sequence[str], power: str) -> None:
         """Collect a lazy frame; once, since a plan may give its rows in another order again."""
+        self._power = power
         if self._lazy:
             frame = self._frame
             self._frame = _readable(_quietly(lambda: frame.select(names).collect()), "schema")
@@ -139,6 +159,26 @@ def find_columns(where: str, present: Sequence[str], wanted: Sequence[str]) -> d
 
 def _chunked(array: Any) -> pa.ChunkedArray:
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _texts(values: Iterable[Any], *, number: bool) -> pa.Array:
+    """Objects of several types as text; numbers so that they read as the nearest float."""
+    text = _number_text if number else str
+    return pa.array([None if v is None else text(v) for v in values], pa.large_string())
+
+
+def _number_text(value: Any) -> str:
+    # What else is in the column must not change a number: `str` cuts a 32-bit float short, writes
+    # True for 1, and refuses integers of thousands of digits.
+    number: Any = value
+    if not isinstance(value, (Real, Decimal, np.bool_)):
+        return str(value)
+    try:
+        return repr(float(number))
+    except OverflowError:
+        return "inf" if number > 0 else "-inf"
+    except ValueError:  # a signalling NaN
+        return "nan"
 
 
 def _quietly(read: Callable[[], Any]) -> Any:
