@@ -24,7 +24,7 @@ from fractions import Fraction  # noqa: E402
 import numpy as np  # noqa: E402
 
 import gridveil.grid as gg  # noqa: E402
-from gridveil.grid.parameters import Private  # noqa: E402
+from gridveil.grid.parameters import Problem  # noqa: E402
 from gridveil.grid.restoring.bilevel import describe  # noqa: E402
 from gridveil.grid.restoring.exact import restore_exactly  # noqa: E402
 from gridveil.grid.restoring.lower import LowerSolver  # noqa: E402
@@ -64,7 +64,7 @@ def plain(given, time_limit):
 def steps(network, models, goal, start, low, high):
     """Restore by convex-concave steps."""
     _, public = network.split("capacity", (LOW, HIGH))
-    return Matcher(Private(public, models, PRICE), low, high).match(models, goal, start)
+    return Matcher(Problem(public, models, PRICE), low, high).match(models, goal, start)
 
 
 def ways(given, time_limit):

@@ -8,7 +8,7 @@ from grid.reference import random_network, with_generators
 
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
-from gridveil.grid.parameters import KINDS, Private
+from gridveil.grid.parameters import KINDS, Problem
 from gridveil.grid.population import Population
 from gridveil.grid.public import split_parts
 from gridveil.grid.solving.ladder import VIOLATION
@@ -31,20 +31,20 @@ class Case:
     """A drawn release; `values` are the private entries, not bound to any range."""
 
     network: Network
-    private: Private
+    problem: Problem
     values: np.ndarray
     rng: np.random.Generator
 
     def solve(self, values, model=None, **how) -> Solutions:
         """The models' costs at these values; Lipschitz ones by default."""
-        slack = self.private.slack if model is None else model
-        price = None if slack in ("strict", ("strict",)) else float(self.private.price)
-        network = self.private.public.with_values(values)
-        return solve_population(network, self.private.models, model=slack, slack_price=price, **how)
+        slack = self.problem.slack if model is None else model
+        price = None if slack in ("strict", ("strict",)) else float(self.problem.price)
+        network = self.problem.public.with_values(values)
+        return solve_population(network, self.problem.models, model=slack, slack_price=price, **how)
 
     def kind_of(self, entry):
         """The parameter that an entry belongs to."""
-        parts = self.private.public.parts.items()
+        parts = self.problem.public.parts.items()
         return next(KINDS[name] for name, part in parts if part.start <= entry < part.stop)
 
     def neighbour(self, alpha):
@@ -95,8 +95,8 @@ def draw(seed, parameters):
     # Where limits can be bought below the differences of costs, costs have no lower end.
     price = Fraction(int(rng.choice([150, 400] if "generator_limit" in names else [1, 20, 60])))
     models = _models(rng, network, names)
-    private = Private(public, models, price)
-    return Case(network, private, _values(rng, network, public), rng)
+    problem = Problem(public, models, price)
+    return Case(network, problem, _values(rng, network, public), rng)
 
 
 def _models(rng, network, names, size=4):

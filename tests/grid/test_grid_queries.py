@@ -15,7 +15,7 @@ from gridveil.errors import InputError, ReleaseAborted
 from gridveil.grid import queries
 from gridveil.grid.cases import rts96
 from gridveil.grid.opf import Status, solve_population
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.public import split_parts
 from gridveil.grid.queries import CostQuery, EntriesQuery
@@ -103,7 +103,7 @@ def test_no_two_neighbours_are_further_apart_than_the_sensitivity(
     public, names = parts_of(parameters)
     alphas = {name: alpha if k == 0 else other_alpha for k, name in enumerate(names)}
     query = EntriesQuery(
-        Private(public, Population(1), Fraction(1)),
+        Problem(public, Population(1), Fraction(1)),
         alphas,
         total_share=Fraction(share) if {"load", "cost"} & set(names) else Fraction(0),
     )
@@ -120,7 +120,7 @@ def test_no_two_neighbours_are_further_apart_than_the_sensitivity(
 def test_with_a_published_total_two_loads_move(parameters, data, alpha):
     public, names = parts_of(parameters)
     query = EntriesQuery(
-        Private(public, Population(1), Fraction(1)),
+        Problem(public, Population(1), Fraction(1)),
         dict.fromkeys(names, alpha),
         published_total=True,
     )
@@ -144,8 +144,8 @@ def check_apart(query, public, values, other):
 def test_weights_above_one_would_need_more_noise(monkeypatch):
     # Control: the check fails for weights that the coefficients were not made for.
     public, _ = parts_of("cost")
-    private = Private(public, Population(1), Fraction(1))
-    query = EntriesQuery(private, {"cost": Fraction(5)}, total_share=Fraction(2, 5))
+    problem = Problem(public, Population(1), Fraction(1))
+    query = EntriesQuery(problem, {"cost": Fraction(5)}, total_share=Fraction(2, 5))
     assert query._weights.max() == 1
     assert query._weights.min() < 1
     values = (public.low + public.high) / 2
@@ -160,8 +160,8 @@ def test_weights_above_one_would_need_more_noise(monkeypatch):
 def test_half_the_coefficient_is_needed_for_a_published_total():
     # Control: the check fails for the noise that one moving load would need.
     public, _ = parts_of("load")
-    private = Private(public, Population(1), Fraction(1))
-    query = EntriesQuery(private, {"load": Fraction(5)})
+    problem = Problem(public, Population(1), Fraction(1))
+    query = EntriesQuery(problem, {"load": Fraction(5)})
     values = (public.low + public.high) / 2
     other = values.copy()
     other[0] += 5
@@ -177,9 +177,9 @@ def test_answers_are_the_values_and_their_sum(data, parameters, share):
     """Nothing in the box is clipped, whatever its coefficient is."""
     public, names = parts_of(parameters)
     share = Fraction(share) if {"load", "cost"} & set(names) else Fraction(0)
-    private = Private(public, Population(1), Fraction(1))
+    problem = Problem(public, Population(1), Fraction(1))
     query = EntriesQuery(
-        private,
+        problem,
         {name: Fraction(3 + k) for k, name in enumerate(names)},
         total_share=share,
     )
@@ -187,7 +187,7 @@ def test_answers_are_the_values_and_their_sum(data, parameters, share):
     found, _ = asked(lambda a, s: query.ask(a, s, Fraction(1)), public, values)
     assert np.abs(found.values - values).max() <= 2e-3 * found.scale.max()
     if share:
-        summed = private.summed
+        summed = problem.summed
         assert summed.name == ("load" if "load" in names else "cost")
         total = summed.weights(public) @ values[public.parts[summed.name]]
         assert found.total == pytest.approx(total, abs=2e-3 * found.total_scale)
@@ -197,8 +197,8 @@ def test_answers_are_the_values_and_their_sum(data, parameters, share):
 
 def scales(parameters, epsilon, alphas, **how):
     public, _ = parts_of(parameters)
-    private = Private(public, Population(1), Fraction(1))
-    query = EntriesQuery(private, alphas, **how)
+    problem = Problem(public, Population(1), Fraction(1))
+    query = EntriesQuery(problem, alphas, **how)
     middle = (public.low + public.high) / 2
     found, _ = asked(lambda a, s: query.ask(a, s, epsilon), public, middle)
     return {name: set(found.scale[part]) for name, part in public.parts.items()}, found
@@ -235,7 +235,7 @@ def test_what_counts_little_in_a_sum_pays_little_for_it():
     share = Fraction(11, 20)
     _, found = scales("cost", 1, {"cost": Fraction(5)}, total_share=share)
     public, _ = parts_of("cost")
-    weights = Private(public, Population(1), Fraction(1)).summed.weights(public)
+    weights = Problem(public, Population(1), Fraction(1)).summed.weights(public)
     assert weights.min() < weights.max() == 1
     assert found.scale == pytest.approx(5 / (1 - 0.55 * weights), rel=3e-3)
     assert found.total_scale == pytest.approx(5 / 0.55, rel=3e-3)
@@ -247,12 +247,12 @@ def cost_query(seed, parameters):
     names = parameters.split(",")
     limits = {name: Limits(*RANGES[name]) for name in names}
     public = split_parts(case.network, names, limits, public_curves=True)[1]
-    private = Private(public, case.private.models, case.private.price)
+    problem = Problem(public, case.problem.models, case.problem.price)
     alphas = {name: Fraction(2 + k) for k, name in enumerate(names)}
     try:
-        return case, private, CostQuery(private, alphas), alphas
+        return case, problem, CostQuery(problem, alphas), alphas
     except InputError:
-        return case, private, None, alphas
+        return case, problem, None, alphas
 
 
 def in_the_box(rng, public):
@@ -264,13 +264,13 @@ def in_the_box(rng, public):
 @settings(max_examples=300 if FULL else 4)
 @given(st.integers(0, 2**32 - 1))
 def test_the_public_range_holds_all_costs(parameters, seed):
-    case, private, query, _ = cost_query(seed, parameters)
+    case, problem, query, _ = cost_query(seed, parameters)
     if query is None:
         return
     for _ in range(2):
-        network = private.public.with_values(in_the_box(case.rng, private.public))
-        price = None if private.slack == ("strict",) else float(private.price)
-        found = solve_population(network, private.models, model=private.slack, slack_price=price)
+        network = problem.public.with_values(in_the_box(case.rng, problem.public))
+        price = None if problem.slack == ("strict",) else float(problem.price)
+        found = solve_population(network, problem.models, model=problem.slack, slack_price=price)
         assert (query.limits.low <= found.bound).all()
         assert (found.cost <= query.limits.high).all()
 
@@ -279,10 +279,10 @@ def test_the_public_range_holds_all_costs(parameters, seed):
 @settings(max_examples=300 if FULL else 4)
 @given(st.integers(0, 2**32 - 1))
 def test_costs_and_scores_of_neighbours_are_within_the_noise(parameters, seed):
-    case, private, query, alphas = cost_query(seed, parameters)
+    case, problem, query, alphas = cost_query(seed, parameters)
     if query is None:
         return
-    public, models, epsilon = private.public, private.models, Fraction(1, 2)
+    public, models, epsilon = problem.public, problem.models, Fraction(1, 2)
     values = in_the_box(case.rng, public)
     name = case.rng.choice(public.parameters)
     part = public.parts[name]
@@ -298,9 +298,9 @@ def test_costs_and_scores_of_neighbours_are_within_the_noise(parameters, seed):
     moved = steps[1] - steps[0]
     # Where scores are monotone, a constant on all of them changes no choice.
     spread = int(np.abs(moved).max())
-    if private.monotone:
+    if problem.monotone:
         spread = int(max(moved.max(), 0) - min(moved.min(), 0))
-    assert noisy_max_epsilon(noise.scale, spread, monotone=private.monotone) <= epsilon
+    assert noisy_max_epsilon(noise.scale, spread, monotone=problem.monotone) <= epsilon
     one = Population(1, **{key: array[:1] for key, array in models.arrays().items()})
     costs = [
         asked(lambda a, s: query.cost(a, s, one, epsilon), public, v)[1] for v in (values, other)
@@ -310,10 +310,10 @@ def test_costs_and_scores_of_neighbours_are_within_the_noise(parameters, seed):
 
 
 def test_a_released_cost_that_is_missing_is_as_good_as_the_highest():
-    _, private, query, _ = cost_query(5, "capacity")
-    values = (private.public.low + private.public.high) / 2
+    _, problem, query, _ = cost_query(5, "capacity")
+    values = (problem.public.low + problem.public.high) / 2
     shown = np.array([0.0, np.nan, -np.inf, 1.0])
-    chosen, _ = asked(lambda a, s: query.worst(a, s, shown, Fraction(1)), private.public, values)
+    chosen, _ = asked(lambda a, s: query.worst(a, s, shown, Fraction(1)), problem.public, values)
     assert chosen == 1
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridveil.errors import InputError
 from gridveil.grid.cases import rts96
 from gridveil.grid.opf import solve_population
-from gridveil.grid.parameters import KINDS, Private
+from gridveil.grid.parameters import KINDS, Problem
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.prices import highest_cost
 from gridveil.grid.public import split_parts
@@ -40,7 +40,7 @@ def moves(seed, parameters):
         slack = (off(here) + off(there))[some]
         # A certificate that says nothing would hide a violation.
         assert (slack <= 1e-3 * (1 + np.abs(here.cost[some]))).all()
-        steepness = float(case.private.steepness(case.kind_of(entry)))
+        steepness = float(case.problem.steepness(case.kind_of(entry)))
         yield moved, slack, steepness * alpha, case
 
 
@@ -50,7 +50,7 @@ def moves(seed, parameters):
 def test_no_cost_moves_further_than_its_constant_nor_apart_where_monotone(parameters, seed):
     for moved, slack, constant, case in moves(seed, parameters):
         assert (np.abs(moved) <= constant + slack).all()
-        assert not (case.private.monotone and apart(moved, slack))
+        assert not (case.problem.monotone and apart(moved, slack))
 
 
 def apart(moved, slack):
@@ -84,12 +84,12 @@ def test_costs_that_move_apart_are_found(parameters):
 def test_costs_are_monotone_just_where_no_unit_both_produces_and_consumes():
     network = rts96()
     public = split_parts(network.linearised(), "cost", {"cost": (0, 200)})[1]
-    assert Private(public, Population(3), Fraction(1)).monotone
+    assert Problem(public, Population(3), Fraction(1)).monotone
     p_min = network.generators.p_min.copy()
     p_min[3] = -5.0
     sink = network.with_limits(p_min, network.generators.p_max)
     public = split_parts(sink.linearised(), "cost", {"cost": (0, 200)})[1]
-    assert not Private(public, Population(3), Fraction(1)).monotone
+    assert not Problem(public, Population(3), Fraction(1)).monotone
 
 
 def strict_moves(seed):
@@ -97,7 +97,7 @@ def strict_moves(seed):
     case = draw(seed, "capacity")
     values = np.abs(case.values) + 20.0
     alpha = float(case.rng.choice(ALPHAS[:3]))
-    highest = highest_cost(case.private.public, case.private.models)
+    highest = highest_cost(case.problem.public, case.problem.models)
     here = case.solve(values, model="strict")
     for entry in range(len(values)):
         there = values.copy()
@@ -166,10 +166,10 @@ def test_slopes_are_derivatives(parameters, seed):
 def compared(seed, parameters):
     """Compare slopes with differences; how many were there that are not zero."""
     case = draw(seed, parameters)
-    found = case.solve(case.values, keep=case.private.keep)
+    found = case.solve(case.values, keep=case.problem.keep)
     if not np.isfinite(found.cost).all():
         return 0
-    slope = case.private.slope(found, case.private.models)
+    slope = case.problem.slope(found, case.problem.models)
     assert slope.shape == (4, len(case.values))
     count = 0
     for entry in case.rng.choice(len(case.values), 5):
@@ -193,15 +193,15 @@ def test_slopes_other_than_zero_are_among_them(parameters):
 def test_planes_are_on_one_side_of_the_costs(parameters, seed):
     """Below them where costs are convex in the private vector, above where they are concave."""
     case = draw(seed, parameters)
-    here = case.solve(case.values, keep=("room_price", *case.private.keep))
+    here = case.solve(case.values, keep=("room_price", *case.problem.keep))
     step = case.rng.normal(0, 20, len(case.values))
     there = case.solve(case.values + step, keep=("room_price",))
     some = np.isfinite(here.cost) & np.isfinite(there.cost)
-    slope = case.private.slope(here, case.private.models)[some]
+    slope = case.problem.slope(here, case.problem.models)[some]
     above = difference(there, here)[some] - slope @ step
     slack = (off(here) + off(there))[some] + 1e-6 * (1 + np.abs(slope) @ np.abs(step))
-    assert case.private.curvature in (1, -1)
-    assert (case.private.curvature * above >= -slack).all()
+    assert case.problem.curvature in (1, -1)
+    assert (case.problem.curvature * above >= -slack).all()
 
 
 def test_constants_take_the_largest_multiplier():
@@ -209,9 +209,9 @@ def test_constants_take_the_largest_multiplier():
     lines = len(network.branches)
     public = split_parts(network, "capacity", {"capacity": (1, 5000)})[1]
     winter = Population(2, capacity=np.vstack([np.ones(lines), np.full(lines, 1.25)]))
-    private = Private(public, winter, Fraction(100))
-    assert private.steepness(KINDS["capacity"]) == 125
-    assert Private(public, Population(2), Fraction(100)).steepness(KINDS["capacity"]) == 100
+    problem = Problem(public, winter, Fraction(100))
+    assert problem.steepness(KINDS["capacity"]) == 125
+    assert Problem(public, Population(2), Fraction(100)).steepness(KINDS["capacity"]) == 100
 
 
 def test_the_constant_of_costs_is_the_largest_output():
@@ -219,7 +219,7 @@ def test_the_constant_of_costs_is_the_largest_output():
     public = split_parts(network, "cost", {"cost": (0, 200)})[1]
     units = network.generators
     double = Population(2, p_max=np.vstack([np.ones(len(units)), np.full(len(units), 2.0)]))
-    found = Private(public, double, Fraction(100)).steepness(KINDS["cost"])
+    found = Problem(public, double, Fraction(100)).steepness(KINDS["cost"])
     mask = units.in_service & (units.linear != 0)
     assert float(found) == pytest.approx(2 * units.p_max[mask].max(), rel=1e-12)
     assert found >= Fraction(2 * units.p_max[mask].max())
@@ -230,4 +230,4 @@ def test_no_cost_is_asked_for_where_no_bound_is_known():
     ranges = {"cost": (0, 200), "generator_limit": (-500, 500)}
     public = split_parts(network, "cost,generator_limit", ranges)[1]
     with pytest.raises(InputError, match="no bound"):
-        Private(public, Population(3), Fraction(100)).check_cost_query()
+        Problem(public, Population(3), Fraction(100)).check_cost_query()

@@ -9,7 +9,7 @@ from grid.instances import random_instance
 from grid.test_restore_exact import INSTALLED, optimum, restore
 
 from gridveil.grid.opf import solve_population
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.public import split_parts
 from gridveil.grid.restoring import holding
@@ -26,8 +26,8 @@ def steps(instance):
     """The same restoration by convex-concave steps."""
     low, high = float(instance.low.min()), float(instance.high.max())
     _, public = instance.network.split("capacity", (low, high))
-    private = Private(public, instance.models, Fraction(3000))
-    return Matcher(private, instance.low, instance.high).match(
+    problem = Problem(public, instance.models, Fraction(3000))
+    return Matcher(problem, instance.low, instance.high).match(
         instance.models, instance.goal, instance.start
     )
 
@@ -62,8 +62,8 @@ def test_lines_that_can_never_bind_are_not_held_down():
     instance = random_instance(0)
     _, public = instance.network.split("capacity", (0.5, 1e6))
     wide = np.full(len(instance.start), 1e5)
-    private = Private(public, instance.models, Fraction(3000))
-    found = Matcher(private, wide, 2 * wide).match(instance.models, instance.goal, wide)
+    problem = Problem(public, instance.models, Fraction(3000))
+    found = Matcher(problem, wide, 2 * wide).match(instance.models, instance.goal, wide)
     # Nothing moves any cost, so nothing moves.
     np.testing.assert_array_equal(found.values, wide)
     assert found.objective >= found.bound
@@ -88,7 +88,7 @@ def loads(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_loads_are_restored_too_and_never_below_the_bound(seed):
     public, models, goals, start = loads(seed)
-    matcher = Matcher(Private(public, models, Fraction(3000)), public.low, public.high)
+    matcher = Matcher(Problem(public, models, Fraction(3000)), public.low, public.high)
     found = matcher.match(models, goals, start)
     cost = solve_population(public.with_values(found.values), models).cost
     objective = np.abs(cost - goals).sum() + np.abs(found.values - start).sum()
@@ -104,6 +104,6 @@ def test_loads_are_restored_too_and_never_below_the_bound(seed):
 def test_a_box_that_serves_nobody_is_said_to_be_one():
     public, models, goals, start = loads(0)
     ends = np.full(len(start), 400.0), np.full(len(start), 500.0)
-    matcher = Matcher(Private(public, models, Fraction(3000)), *ends)
+    matcher = Matcher(Problem(public, models, Fraction(3000)), *ends)
     with pytest.raises(Unsolved, match="serve the chosen models"):
         matcher.match(models, goals, start)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gridveil.grid import methods
 from gridveil.grid.cases import rts96
 from gridveil.grid.opf import solve_population
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.public import split_parts
 from gridveil.grid.release import release
@@ -50,7 +50,7 @@ def instance(seed, parameters, *, models=4, noise=40.0):
         p_max=rng.uniform(1.0, 1.2, (models, units)),
         capacity=rng.choice([0.9, 1.0, 1.1], (models, lines)),
     )
-    private = Private(public, population, Fraction(1))
+    problem = Problem(public, population, Fraction(1))
     own = np.concatenate(
         [
             getattr(table, column)[mask]
@@ -61,7 +61,7 @@ def instance(seed, parameters, *, models=4, noise=40.0):
     )
     centre = own + rng.laplace(0, noise, len(own))
     weight = rng.uniform(0.5, 2.0, len(own))
-    return private, Aim(centre, weight, public.low, public.high)
+    return problem, Aim(centre, weight, public.low, public.high)
 
 
 def miss(aim, values):
@@ -73,9 +73,9 @@ def miss(aim, values):
     return total
 
 
-def nearest_by_cvxpy(private, aim, margin=0.0):
+def nearest_by_cvxpy(problem, aim, margin=0.0):
     """All models at once, with a dispatch each."""
-    public, models = private.public, private.models
+    public, models = problem.public, problem.models
     network = public.with_values(aim.low)
     flows = Flows(network)
     units, lines = network.generators, network.branches
@@ -116,16 +116,16 @@ def nearest_by_cvxpy(private, aim, margin=0.0):
             rules.append(one.row @ x == one.goal)
         else:
             goal += one.weight * cp.square(one.row @ x - one.goal)
-    problem = cp.Problem(cp.Minimize(goal), rules)
-    problem.solve(solver=cp.CLARABEL)
-    return (x.value, float(problem.value)) if problem.status == "optimal" else (None, np.inf)
+    nearest = cp.Problem(cp.Minimize(goal), rules)
+    nearest.solve(solver=cp.CLARABEL)
+    return (x.value, float(nearest.value)) if nearest.status == "optimal" else (None, np.inf)
 
 
-def served_by(private, values, margin=0.0):
+def served_by(problem, values, margin=0.0):
     """Which models run on these values, by the strict model."""
-    network = private.public.with_values(values)
+    network = problem.public.with_values(values)
     found = solve_population(
-        network, private.models, capacity=network.branches.capacity / (1 + margin)
+        network, problem.models, capacity=network.branches.capacity / (1 + margin)
     )
     assert found.certified.all()
     return np.isfinite(found.cost)
@@ -136,15 +136,15 @@ def served_by(private, values, margin=0.0):
 @settings(max_examples=40 if FULL else 2)
 @given(st.integers(0, 10_000))
 def test_the_values_are_the_nearest_that_serve_every_model(parameters, margin, seed):
-    private, aim = instance(seed, parameters)
-    expected, least = nearest_by_cvxpy(private, aim, margin)
-    found = serve(aim, private, margin=margin, decimals=6)
+    problem, aim = instance(seed, parameters)
+    expected, least = nearest_by_cvxpy(problem, aim, margin)
+    found = serve(aim, problem, margin=margin, decimals=6)
     if expected is None:
         assert found.unserved or found.without_margin
         return
     assert found.unserved == ()
     assert found.without_margin == 0
-    assert served_by(private, found.values, margin).all()
+    assert served_by(problem, found.values, margin).all()
     # Cuts keep 1e-4 MW more than is needed.
     assert np.abs(found.values - expected).max() <= 0.02
     assert miss(aim, found.values) >= least * (1 - 1e-6) - 1e-6
@@ -154,15 +154,15 @@ def test_the_values_are_the_nearest_that_serve_every_model(parameters, margin, s
 def test_the_aim_itself_serves_few_models():
     # Control: the tests here project something.
     shares = [
-        served_by(private, np.clip(aim.centre, aim.low, aim.high)).mean()
-        for private, aim in (instance(seed, name) for seed in range(4) for name in SETS)
+        served_by(problem, np.clip(aim.centre, aim.low, aim.high)).mean()
+        for problem, aim in (instance(seed, name) for seed in range(4) for name in SETS)
     ]
     assert np.mean(shares) < 0.6
 
 
-def with_total(private, aim, goal, weight=None):
+def with_total(problem, aim, goal, weight=None):
     row = np.zeros(len(aim.centre))
-    row[private.public.parts["load"]] = 1.0
+    row[problem.public.parts["load"]] = 1.0
     return replace(aim, totals=(Total(row, goal, weight),))
 
 
@@ -170,90 +170,90 @@ def with_total(private, aim, goal, weight=None):
 @pytest.mark.parametrize("decimals", [0, 2])
 def test_a_published_total_is_met_to_the_last_digit(parameters, decimals):
     for seed in range(20 if FULL else 3):
-        private, aim = instance(seed, parameters)
-        goal = round(float(aim.centre[private.public.parts["load"]].clip(0).sum()), decimals)
-        aim = with_total(private, aim, goal)
-        if nearest_by_cvxpy(private, aim)[0] is None:
+        problem, aim = instance(seed, parameters)
+        goal = round(float(aim.centre[problem.public.parts["load"]].clip(0).sum()), decimals)
+        aim = with_total(problem, aim, goal)
+        if nearest_by_cvxpy(problem, aim)[0] is None:
             continue
-        found = serve(aim, private, margin=0.0, decimals=decimals)
-        loads = found.values[private.public.parts["load"]]
+        found = serve(aim, problem, margin=0.0, decimals=decimals)
+        loads = found.values[problem.public.parts["load"]]
         assert loads.sum() == pytest.approx(goal, abs=1e-9)
         assert (found.values == np.round(found.values, decimals)).all()
-        served = served_by(private, found.values)
-        assert served.sum() == private.models.size - len(found.unserved)
+        served = served_by(problem, found.values)
+        assert served.sum() == problem.models.size - len(found.unserved)
 
 
 def test_a_published_total_and_a_bought_one_are_as_in_cvxpy():
     for weight in (None, 0.5):
-        private, aim = instance(1, "capacity,load")
-        goal = float(aim.centre[private.public.parts["load"]].sum()) + 20
-        aim = with_total(private, aim, goal, weight)
-        expected, _ = nearest_by_cvxpy(private, aim)
-        found = serve(aim, private, margin=0.0, decimals=5)
+        problem, aim = instance(1, "capacity,load")
+        goal = float(aim.centre[problem.public.parts["load"]].sum()) + 20
+        aim = with_total(problem, aim, goal, weight)
+        expected, _ = nearest_by_cvxpy(problem, aim)
+        found = serve(aim, problem, margin=0.0, decimals=5)
         assert np.abs(found.values - expected).max() <= 0.02
 
 
 def test_a_total_that_nothing_adds_up_to_is_not_solved():
-    private, aim = instance(1, "load")
+    problem, aim = instance(1, "load")
     with pytest.raises(Unsolved, match="total"):
-        serve(with_total(private, aim, 1e6), private, margin=0.0, decimals=2)
+        serve(with_total(problem, aim, 1e6), problem, margin=0.0, decimals=2)
 
 
 @pytest.mark.parametrize("parameters", SETS)
 @settings(max_examples=100 if FULL else 3)
 @given(st.integers(0, 10_000), st.integers(0, 3))
 def test_rounding_never_breaks_a_model(parameters, seed, decimals):
-    private, aim = instance(seed, parameters, noise=15.0)
-    found = serve(aim, private, margin=0.02, decimals=decimals)
+    problem, aim = instance(seed, parameters, noise=15.0)
+    found = serve(aim, problem, margin=0.02, decimals=decimals)
     assert (found.values == np.round(found.values, decimals)).all()
     assert ((found.values >= aim.low) & (found.values <= aim.high)).all()
-    served = served_by(private, found.values)
+    served = served_by(problem, found.values)
     assert tuple(np.flatnonzero(~served)) == found.unserved
 
 
 def test_limits_that_noise_put_the_wrong_way_round_are_mended():
-    private, aim = instance(2, "generator_limit")
-    half = int(private.public.support["p_min"].sum())
+    problem, aim = instance(2, "generator_limit")
+    half = int(problem.public.support["p_min"].sum())
     aim.centre[:half] = 80.0
     aim.centre[half:] = np.minimum(aim.centre[half:], 40.0)
-    expected, _ = nearest_by_cvxpy(private, aim)
-    found = serve(aim, private, margin=0.0, decimals=4)
+    expected, _ = nearest_by_cvxpy(problem, aim)
+    found = serve(aim, problem, margin=0.0, decimals=4)
     assert np.abs(found.values - expected).max() <= 0.02
-    assert served_by(private, found.values).all()
+    assert served_by(problem, found.values).all()
 
 
-def bad_model(private, factor):
+def bad_model(problem, factor):
     """The population with one more model in which every load is `factor` times as high."""
-    models = take(private.models, np.array([0, 1, 2, 3, 0]))
+    models = take(problem.models, np.array([0, 1, 2, 3, 0]))
     load = models.load.copy()
     load[2] *= factor
-    return Private(private.public, replace(models, load=load), private.price)
+    return Problem(problem.public, replace(models, load=load), problem.price)
 
 
 def test_models_that_cannot_be_served_are_named_and_the_others_served():
-    private, aim = instance(3, "capacity")
-    spoiled = bad_model(private, 10.0)
+    problem, aim = instance(3, "capacity")
+    spoiled = bad_model(problem, 10.0)
     found = serve(aim, spoiled, margin=0.04, decimals=2)
     assert found.unserved == (2,)
     served = served_by(spoiled, found.values)
     assert served.tolist() == [True, True, False, True, True]
     # It does not change what the others get.
-    others = Private(private.public, take(spoiled.models, np.array([0, 1, 3, 4])), private.price)
+    others = Problem(problem.public, take(spoiled.models, np.array([0, 1, 3, 4])), problem.price)
     assert serve(aim, others, margin=0.04, decimals=2).values == pytest.approx(
         found.values, abs=0.011
     )
 
 
 def test_a_model_that_cannot_have_the_margin_is_served_without_it():
-    private, aim = instance(3, "capacity")
+    problem, aim = instance(3, "capacity")
     # Capacities may be at most what the models need, and 2% more.
-    need = serve(replace(aim, centre=aim.low), private, margin=0.0, decimals=4).values
+    need = serve(replace(aim, centre=aim.low), problem, margin=0.0, decimals=4).values
     narrow = replace(aim, high=np.maximum(1.02 * need, aim.low + 1))
-    found = serve(narrow, private, margin=0.5, decimals=3)
+    found = serve(narrow, problem, margin=0.5, decimals=3)
     assert found.unserved == ()
     assert 1 <= found.without_margin <= 4
-    assert served_by(private, found.values).all()
-    with_margin = served_by(private, found.values, margin=0.5)
+    assert served_by(problem, found.values).all()
+    with_margin = served_by(problem, found.values, margin=0.5)
     assert (~with_margin).sum() == found.without_margin
 
 
@@ -271,35 +271,35 @@ def test_models_that_contradict_each_other_are_not_all_given_up():
     )
     public = split_parts(network, "load", {"load": Limits(0.0, 500.0)})[1]
     models = Population(4, load=np.array([[1.0], [5.0], [100.0], [5.0]]) * np.ones((4, 4)))
-    private = Private(public, models, Fraction(1))
+    problem = Problem(public, models, Fraction(1))
     aim = Aim(np.full(4, 30.0), np.ones(4), public.low, public.high)
     for alone in range(4):
-        one = Private(public, take(models, np.array([alone])), Fraction(1))
+        one = Problem(public, take(models, np.array([alone])), Fraction(1))
         assert serve(aim, one, margin=0.0, decimals=2).unserved == ()
-    found = serve(aim, private, margin=0.04, decimals=2)
-    served = served_by(private, found.values)
+    found = serve(aim, problem, margin=0.04, decimals=2)
+    served = served_by(problem, found.values)
     assert tuple(np.flatnonzero(~served)) == found.unserved
     assert len(found.unserved) == 1
 
 
 def test_costs_decide_nothing():
-    private, aim = instance(1, "cost")
-    found = serve(aim, private, margin=0.04, decimals=2)
+    problem, aim = instance(1, "cost")
+    found = serve(aim, problem, margin=0.04, decimals=2)
     assert found.values == pytest.approx(np.clip(aim.centre, aim.low, aim.high), abs=0.0051)
     assert (found.rounds, found.cuts, found.unserved) == (1, 0, ())
 
 
 def test_costs_beside_capacities_stay_where_they_are():
-    private, aim = instance(1, "capacity,cost")
-    found = serve(aim, private, margin=0.0, decimals=2)
-    costs = private.public.parts["cost"]
+    problem, aim = instance(1, "capacity,cost")
+    found = serve(aim, problem, margin=0.0, decimals=2)
+    costs = problem.public.parts["cost"]
     wanted = np.clip(aim.centre, aim.low, aim.high)[costs]
     assert found.values[costs] == pytest.approx(wanted, abs=0.0051)
-    assert served_by(private, found.values).all()
+    assert served_by(problem, found.values).all()
 
 
 def test_a_model_on_which_the_solver_gives_up_is_named(monkeypatch):
-    private, aim = instance(3, "capacity")
+    problem, aim = instance(3, "capacity")
     look = Oracle.at
 
     def at(oracle, values, some=None):
@@ -309,9 +309,9 @@ def test_a_model_on_which_the_solver_gives_up_is_named(monkeypatch):
         return replace(found, value=value)
 
     monkeypatch.setattr(Oracle, "at", at)
-    found = serve(aim, private, margin=0.0, decimals=2)
+    found = serve(aim, problem, margin=0.0, decimals=2)
     assert found.unserved == (1,)
-    assert served_by(private, found.values)[[0, 2, 3]].all()
+    assert served_by(problem, found.values)[[0, 2, 3]].all()
 
 
 @pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")

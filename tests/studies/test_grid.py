@@ -99,7 +99,7 @@ def test_runs_leave_no_trace(world):
 
 def test_the_published_noise_is_too_small_by_16_t_squared(world):
     alpha, epsilon, rounds = Fraction(30), Fraction(1), 10
-    correct = float(alpha * world.private.price) / (1 / (4 * rounds))
+    correct = float(alpha * world.problem.price) / (1 / (4 * rounds))
     assert correct / published_scale(world, alpha, epsilon, rounds) == pytest.approx(1600)
     asked = PublishedCosts(world, alpha, epsilon, rounds, seed=0)
     model = case_module.take(world.case.population, np.array([5]))
@@ -109,13 +109,13 @@ def test_the_published_noise_is_too_small_by_16_t_squared(world):
 
 
 def test_known_costs_are_those_that_the_query_works_out(world):
-    query = CostQuery(world.private, {"capacity": Fraction(5)})
-    known = case_module.KnownCosts(world.private, {"capacity": Fraction(5)}, world.case)
+    query = CostQuery(world.problem, {"capacity": Fraction(5)})
+    known = case_module.KnownCosts(world.problem, {"capacity": Fraction(5)}, world.case)
     assert known.limits == query.limits
     assert known.sensitivity == query.sensitivity
     np.testing.assert_allclose(
-        known._costs((world.capacity,), world.private.models),
-        query._costs((world.capacity,), world.private.models),
+        known._costs((world.capacity,), world.problem.models),
+        query._costs((world.capacity,), world.problem.models),
         rtol=1e-8,
     )
 

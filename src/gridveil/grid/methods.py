@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
-from gridveil.grid.parameters import Parameter, Private
+from gridveil.grid.parameters import Parameter, Problem
 from gridveil.grid.prior import estimate
 from gridveil.grid.queries import CostQuery, EntriesQuery, NoisyEntries, Parts
 from gridveil.grid.restoring.master import Aim, Total, Unsolved
@@ -100,7 +100,7 @@ class Task:
 
     account: Account
     sealed: Sealed[Parts]
-    private: Private
+    problem: Problem
     settings: Settings
     progress: Callable[[str], None]
 
@@ -116,11 +116,11 @@ class Outcome:
 
 
 def prepare(
-    private: Private, alphas: Mapping[str, Fraction], epsilon: Fraction, settings: Settings
+    problem: Problem, alphas: Mapping[str, Fraction], epsilon: Fraction, settings: Settings
 ) -> Prepared:
     """Choose the queries and their epsilons from public data, and check them."""
     entries = EntriesQuery(
-        private,
+        problem,
         alphas,
         total_share=settings.total_share,
         published_total=settings.published_total is not None,
@@ -128,7 +128,7 @@ def prepare(
     if settings.method == "paper":
         prepared = Prepared(
             entries,
-            CostQuery(private, alphas),
+            CostQuery(problem, alphas),
             {"entries": epsilon / 2, "round": epsilon / (4 * settings.rounds)},
         )
     else:
@@ -149,18 +149,18 @@ def run(task: Task, prepared: Prepared) -> Outcome:
     noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
     try:
         return _RUN[task.settings.method](task, prepared, noisy)
-    except Unsolved as problem:
-        why = problem.what
+    except Unsolved as trouble:
+        why = trouble.what
     except GridveilError:
         raise
-    except TROUBLE as problem:
-        why = type(problem).__name__
-    return Outcome(_clipped(noisy.values, task.private), "none", None, {"restoration failed": why})
+    except TROUBLE as trouble:
+        why = type(trouble).__name__
+    return Outcome(_clipped(noisy.values, task.problem), "none", None, {"restoration failed": why})
 
 
 def _laplace(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     """Noise on every entry, then clipping."""
-    return Outcome(_clipped(noisy.values, task.private))
+    return Outcome(_clipped(noisy.values, task.problem))
 
 
 def _certified(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
@@ -172,15 +172,15 @@ def _certified(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     try:
         served = serve(
             aim,
-            task.private,
+            task.problem,
             margin=task.settings.margin,
             decimals=DECIMALS,
             progress=task.progress,
         )
-    except Unsolved as problem:
+    except Unsolved as trouble:
         # What was learned in step 2 is better than the noisy entries.
         return Outcome(
-            _clipped(aim.centre, task.private), "none", None, {"restoration failed": problem.what}
+            _clipped(aim.centre, task.problem), "none", None, {"restoration failed": trouble.what}
         )
     return Outcome(
         served.values,
@@ -198,11 +198,11 @@ def _certified(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
 def _paper(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     """Algorithm 2 of the paper, with Lipschitz costs and noise at the scale that they need."""
     assert prepared.costs is not None
-    private, settings = task.private, task.settings
+    problem, settings = task.problem, task.settings
     epsilon = prepared.epsilons["round"]
-    values = np.clip(noisy.values, private.public.low, private.public.high)
-    scores = Oracle(private, private.models, kinds=slack_of(private), price=settings.penalty)
-    matcher = Matcher(private, private.public.low, private.public.high)
+    values = np.clip(noisy.values, problem.public.low, problem.public.high)
+    scores = Oracle(problem, problem.models, kinds=slack_of(problem), price=settings.penalty)
+    matcher = Matcher(problem, problem.public.low, problem.public.high)
     chosen: list[int] = []
     goals: list[float] = []
     found: Matched | None = None
@@ -210,10 +210,10 @@ def _paper(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     for step in range(1, settings.rounds + 1):
         task.progress(f"round {step} of {settings.rounds}")
         # Step 2: a model of the worst cost.
-        costs = scores.solve(values, private.models, ("cost",)).cost
+        costs = scores.solve(values, problem.models, ("cost",)).cost
         chosen.append(prepared.costs.worst(task.account, task.sealed, costs, epsilon))
         # Step 3: the cost of the model just chosen.
-        model = take(private.models, np.array(chosen[-1:]))
+        model = take(problem.models, np.array(chosen[-1:]))
         goals.append(prepared.costs.cost(task.account, task.sealed, model, epsilon))
         # Step 4: restoration; where it fails the next round goes on from the values as they are.
         try:
@@ -225,29 +225,29 @@ def _paper(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     if failed:
         facts[FAILED] = failed
     if found is None:
-        return Outcome(_clipped(values, private), "none", None, facts)
-    return Outcome(_clipped(values, private), found.solver, found.gap, facts)
+        return Outcome(_clipped(values, problem), "none", None, facts)
+    return Outcome(_clipped(values, problem), found.solver, found.gap, facts)
 
 
 def _match(
     task: Task, matcher: Matcher, chosen: list[int], goals: list[float], start: Floats
 ) -> Matched:
-    private = task.private
     if task.settings.restoration == "none":
         return Matched(start, 0.0, 0.0)
-    models = take(private.models, np.array(chosen, dtype=np.int64))
+    problem = task.problem
+    models = take(problem.models, np.array(chosen, dtype=np.int64))
     found = matcher.match(models, np.array(goals), start)
     if task.settings.restoration == "exact":
         from gridveil.grid.restoring.exact import restore_exactly
 
         try:
             proved = restore_exactly(
-                private.public.with_values(start),
+                problem.public.with_values(start),
                 models,
                 goals,
                 start,
-                private.public.low,
-                private.public.high,
+                problem.public.low,
+                problem.public.high,
                 warm=found.values,
                 time_limit=task.settings.time_limit,
             )
@@ -262,9 +262,9 @@ def _match(
 
 def _aim(task: Task, noisy: NoisyEntries) -> Aim:
     """Estimates and their certainty, one kind of entry at a time; and the sum that is known."""
-    public, settings = task.private.public, task.settings
+    public, settings = task.problem.public, task.settings
     mean, variance = np.empty(public.entries), np.empty(public.entries)
-    for kind, places in _alike(task.private):
+    for kind, places in _alike(task.problem):
         if not kind.alike:
             mean[places] = np.clip(noisy.values[places], public.low[places], public.high[places])
             variance[places] = 2 * noisy.scale[places] ** 2
@@ -278,7 +278,7 @@ def _aim(task: Task, noisy: NoisyEntries) -> Aim:
         )
         mean[places], variance[places] = found.mean, found.variance
     totals: tuple[Total, ...] = ()
-    summed = task.private.summed
+    summed = task.problem.summed
     if summed is not None:
         row = np.zeros(public.entries)
         row[public.parts[summed.name]] = summed.weights(public)
@@ -290,35 +290,35 @@ def _aim(task: Task, noisy: NoisyEntries) -> Aim:
 
 
 def _catalogue(task: Task, places: Ints) -> tuple[float, ...]:
-    capacities = task.private.public.parts.get("capacity", slice(0, 0))
+    capacities = task.problem.public.parts.get("capacity", slice(0, 0))
     return task.settings.catalogue if capacities.start <= places[0] < capacities.stop else ()
 
 
-def _alike(private: Private) -> list[tuple[Parameter, Ints]]:
+def _alike(problem: Problem) -> list[tuple[Parameter, Ints]]:
     """Places of entries that may have something in common: of one column and one sign."""
     groups: list[tuple[Parameter, Ints]] = []
     start = 0
-    for kind in private.kinds:
+    for kind in problem.kinds:
         for column in kind.columns:
-            count = int(private.public.support[column].sum())
+            count = int(problem.public.support[column].sum())
             places = np.arange(start, start + count)
-            signs = private.public.signs[places]
+            signs = problem.public.signs[places]
             groups += [(kind, places[signs == sign]) for sign in (-1.0, 1.0)]
             start += count
     return [(kind, places) for kind, places in groups if len(places)]
 
 
-def slack_of(private: Private) -> tuple[Model, ...]:
+def slack_of(problem: Problem) -> tuple[Model, ...]:
     """What models may buy on released data, so that each has a cost there (the paper's C^R).
 
     Lines, as in the paper; loads too, where private values decide whether generation is enough.
     """
-    adequate = not {"load", "generator_limit"} & set(private.public.parameters)
+    adequate = not {"load", "generator_limit"} & set(problem.public.parameters)
     return ("relaxed",) if adequate else ("relaxed", "shed")
 
 
-def _clipped(values: Floats, private: Private) -> Floats:
-    return np.clip(np.round(values, DECIMALS), private.public.low, private.public.high)
+def _clipped(values: Floats, problem: Problem) -> Floats:
+    return np.clip(np.round(values, DECIMALS), problem.public.low, problem.public.high)
 
 
 _RUN = {"laplace": _laplace, "certified": _certified, "paper": _paper}

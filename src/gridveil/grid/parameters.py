@@ -234,8 +234,8 @@ KINDS: dict[str, Parameter] = {
 """The parameters, by name."""
 
 
-class Private:
-    """What is private in one release: some parameters together, as one vector.
+class Problem:
+    """What a release asks about: some private parameters together, as one vector, without values.
 
     Parameters
     ----------

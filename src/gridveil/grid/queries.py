@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.opf import Status, solve_population
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.prices import highest_cost
 from gridveil.grid.public import PublicNetwork
@@ -80,18 +80,18 @@ class EntriesQuery:
 
     def __init__(
         self,
-        private: Private,
+        problem: Problem,
         alphas: Mapping[str, Fraction],
         *,
         total_share: Fraction = Fraction(0),
         published_total: bool = False,
     ) -> None:
-        public = private.public
-        kind = private.summed if total_share else None
+        public = problem.public
+        kind = problem.summed if total_share else None
         self._summed = None if kind is None else public.parts[kind.name]
         self._weights = np.zeros(0) if kind is None else kind.weights(public)
         self._sum = None if kind is None else (kind.summed, kind.unit)
-        self._units = {kind.name: (public.parts[kind.name], kind.unit) for kind in private.kinds}
+        self._units = {kind.name: (public.parts[kind.name], kind.unit) for kind in problem.kinds}
         self._total = 0.0 if kind is None else float(total_share / alphas[kind.name])
         # One parameter and no sum: entries are asked for as they are, and nothing is rounded.
         self._plain = len(alphas) == 1 and kind is None
@@ -103,7 +103,7 @@ class EntriesQuery:
             if part == self._summed:
                 shares = (1 - total_share * Fraction(weight) for weight in self._weights.tolist())
                 self._coefficients[part] = [float(share / alphas[name]) for share in shares]
-        self._unit = private.kinds[0].unit if self._plain else "of alpha"
+        self._unit = problem.kinds[0].unit if self._plain else "of alpha"
         self._size = public.entries + (kind is not None)
         self.limits = self._limits(public.low, public.high)
         self.sensitivity = self._sensitivity(public, alphas, published_total)
@@ -200,22 +200,22 @@ class CostQuery:
         How far one entry of each parameter may move.
     """
 
-    def __init__(self, private: Private, alphas: Mapping[str, Fraction]) -> None:
-        private.check_cost_query()
-        self._private = private
+    def __init__(self, problem: Problem, alphas: Mapping[str, Fraction]) -> None:
+        problem.check_cost_query()
+        self._private = problem
         self._settings: dict[str, Any] = {
-            "model": private.slack,
-            "slack_price": None if private.slack == ("strict",) else float(private.price),
+            "model": problem.slack,
+            "slack_price": None if problem.slack == ("strict",) else float(problem.price),
         }
         self._lowest, self._highest = self._range()
-        steepest = max(private.kinds, key=lambda kind: private.steepness(kind) * alphas[kind.name])
+        steepest = max(problem.kinds, key=lambda kind: problem.steepness(kind) * alphas[kind.name])
         # The certified gap is relative to the cost, which lies in the public range.
-        limits = len(private.public.branches) + len(private.public.buses)
-        highest = max(float(private.price), highest_cost(private.public, private.models), 1.0)
+        limits = len(problem.public.branches) + len(problem.public.buses)
+        highest = max(float(problem.price), highest_cost(problem.public, problem.models), 1.0)
         room = VIOLATION * _ROOM * highest * limits
         self._off = GAP * max(1.0, abs(self._lowest), abs(self._highest)) + room
         self.sensitivity = Sensitivity(
-            private.steepness(steepest) * alphas[steepest.name],
+            problem.steepness(steepest) * alphas[steepest.name],
             steepest.why,
             tolerance=Fraction(self._off),
         )
@@ -228,13 +228,13 @@ class CostQuery:
 
         Whether a model has a cost at all does not depend on private values either.
         """
-        private, public = self._private, self._private.public
+        problem, public = self._private, self._private.public
         # Wide lines and small loads, limits and costs: any point will do, and this one is easy.
         point = np.clip(0.0, public.low, public.high)
         if "capacity" in public.parts:
             point[public.parts["capacity"]] = public.high[public.parts["capacity"]]
         known = solve_population(
-            public.with_values(point), private.models, **self._settings, tolerance=GAP
+            public.with_values(point), problem.models, **self._settings, tolerance=GAP
         )
         bad = np.flatnonzero(~np.isfinite(known.cost) | ~np.isfinite(known.bound))
         if len(bad):
@@ -244,8 +244,8 @@ class CostQuery:
                 remedy="Leave these models out, or give a higher price.",
             )
         width = sum(
-            float(private.steepness(kind)) * float((public.high - public.low)[part].sum())
-            for kind, part in ((kind, public.parts[kind.name]) for kind in private.kinds)
+            float(problem.steepness(kind)) * float((public.high - public.low)[part].sum())
+            for kind, part in ((kind, public.parts[kind.name]) for kind in problem.kinds)
         )
         # A true cost lies between its proved bound and the cost that was found.
         return float(known.bound.min()) - width - 1, float(known.cost.max()) + width + 1

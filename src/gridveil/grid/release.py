@@ -20,7 +20,7 @@ from gridveil.grid.formats import SUFFIXES, Source
 from gridveil.grid.methods import DECIMALS, Outcome, Prepared, Settings, Task, prepare, run
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.public import PARAMETERS, PublicNetwork, split_parts
 from gridveil.grid.ranges import Range, check_parameters
@@ -76,8 +76,8 @@ class GridRelease(Release):
     """A released network: `data` to work with, `write` for the bundle."""
 
     def __init__(self, task: Task, outcome: Outcome, facts: Facts) -> None:
-        self.public: PublicNetwork = task.private.public
-        self.population: Population = task.private.models
+        self.public: PublicNetwork = task.problem.public
+        self.population: Population = task.problem.models
         self.values: Floats = outcome.values
         self.data: Network = self.public.with_values(outcome.values)
         files = {
@@ -112,7 +112,7 @@ class GridPlan(Plan[GridRelease]):
     def __init__(
         self,
         sealed: Sealed[Any],
-        private: Private,
+        problem: Problem,
         settings: Settings,
         adjacency: Sequence[Adjacency],
         epsilon: Fraction,
@@ -120,7 +120,7 @@ class GridPlan(Plan[GridRelease]):
         *,
         public_curves: bool,
     ) -> None:
-        public = private.public
+        public = problem.public
         clear = [name for name in PARAMETERS if name not in public.parameters]
         hidden = list(public.parameters)
         if "load" in public.parameters:
@@ -135,14 +135,14 @@ class GridPlan(Plan[GridRelease]):
                 purpose=f"{', '.join(public.parameters)} of a network, method {settings.method}",
             )
         )
-        self.private = private
+        self.problem = problem
         self.settings = settings
         self.prepared = prepared
         self.public_curves = public_curves
         self._sealed = sealed
 
     def _run(self, account: Account, progress: Progress) -> GridRelease:
-        task = Task(account, self._sealed, self.private, self.settings, progress)
+        task = Task(account, self._sealed, self.problem, self.settings, progress)
         outcome = run(task, self.prepared)
         return GridRelease(task, outcome, _facts(task, outcome, public_curves=self.public_curves))
 
@@ -293,19 +293,19 @@ def plan(
     adjacency = neighbours(public, alpha, published=settings.published_total is not None)
     progress("checking the models")
     models = check_models(public, population)
-    private = Private(public, models, price_of(public, models, options.get("price")))
-    settings = with_penalty(settings, private)
+    problem = Problem(public, models, price_of(public, models, options.get("price")))
+    settings = with_penalty(settings, problem)
     alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}
-    check_together(private, settings)
-    prepared = prepare(private, alphas, total, settings)
+    check_together(problem, settings)
+    prepared = prepare(problem, alphas, total, settings)
     return GridPlan(
-        sealed, private, settings, adjacency, total, prepared, public_curves=public_curves
+        sealed, problem, settings, adjacency, total, prepared, public_curves=public_curves
     )
 
 
 def _facts(task: Task, outcome: Outcome, *, public_curves: bool) -> Facts:
-    private, settings = task.private, task.settings
-    public, models = private.public, private.models
+    problem, settings = task.problem, task.settings
+    public, models = problem.public, problem.models
     what = ", ".join(public.parameters)
     # The owner's name for the data: that of a case may tell about it.
     name = public.name if task.account.charge is None else task.account.charge.dataset
@@ -322,7 +322,7 @@ def _facts(task: Task, outcome: Outcome, *, public_curves: bool) -> Facts:
         known["catalogue, MW"] = list(settings.catalogue)
     if settings.method == "paper":
         known["rounds"] = settings.rounds
-        known["price, $/MWh"] = float(private.price)
+        known["price, $/MWh"] = float(problem.price)
         known["penalty, $/MWh"] = settings.penalty
         known["restoration"] = settings.restoration
     if settings.restoration == "exact":

@@ -14,7 +14,7 @@ from gridveil.grid.adequacy import hopeless
 from gridveil.grid.formats import module_of
 from gridveil.grid.methods import Settings
 from gridveil.grid.network import Network
-from gridveil.grid.parameters import KINDS, Private, summed_of
+from gridveil.grid.parameters import KINDS, Problem, summed_of
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.prices import highest_cost
 from gridveil.grid.public import PARAMETERS, PublicNetwork
@@ -271,9 +271,9 @@ def price_of(public: PublicNetwork, models: Population, given: Exact | None) -> 
     return Fraction(max(highest_cost(public, models), 1.0))
 
 
-def with_penalty(settings: Settings, private: Private) -> Settings:
+def with_penalty(settings: Settings, problem: Problem) -> Settings:
     """The settings with a penalty above the price."""
-    price = float(private.price)
+    price = float(problem.price)
     if settings.penalty is None:
         return replace(settings, penalty=max(PENALTY, 10 * price))
     if not settings.penalty > price:
@@ -284,20 +284,20 @@ def with_penalty(settings: Settings, private: Private) -> Settings:
     return settings
 
 
-def check_together(private: Private, settings: Settings) -> None:
+def check_together(problem: Problem, settings: Settings) -> None:
     """Raise `InputError` where settings and parameters do not go together."""
-    if settings.method == "paper" and private.curvature == 0:
+    if settings.method == "paper" and problem.curvature == 0:
         raise InputError(
             "The paper's method can't release costs together with other parameters: its "
             "restoration needs costs that are convex or concave in what is private.",
             remedy='Use method="certified".',
         )
     if settings.restoration == "exact":
-        _check_exact(private)
-    _check_generation(private)
-    low, high = private.public.low, private.public.high
+        _check_exact(problem)
+    _check_generation(problem)
+    low, high = problem.public.low, problem.public.high
     if settings.published_total is not None:
-        part = private.public.parts["load"]
+        part = problem.public.parts["load"]
         if not low[part].sum() <= settings.published_total <= high[part].sum():
             raise InputError(
                 f"No loads in their range add up to the published total of "
@@ -306,12 +306,12 @@ def check_together(private: Private, settings: Settings) -> None:
             )
 
 
-def _check_generation(private: Private) -> None:
+def _check_generation(problem: Problem) -> None:
     """Raise where no values in the public range can serve any model.
 
     It asks the ends of the range, never the values: a refusal tells nothing about them.
     """
-    public, models = private.public, private.models
+    public, models = problem.public, problem.models
     low, high = public.with_values(public.low), public.with_values(public.high)
     if hopeless(models.load, models.p_min, models.p_max, low, high).all():
         raise InputError(
@@ -321,10 +321,10 @@ def _check_generation(private: Private) -> None:
         )
 
 
-def _check_exact(private: Private) -> None:
+def _check_exact(problem: Problem) -> None:
     """The exact restoration takes linear programmes with finite limits."""
-    units: Any = private.public.generators
-    if private.models.cost is None and units.quadratic[units.in_service].any():
+    units: Any = problem.public.generators
+    if problem.models.cost is None and units.quadratic[units.in_service].any():
         raise InputError(
             'restoration="exact" needs linear costs, and some are quadratic.',
             remedy='Give a population with costs of its own, or use restoration="steps".',

@@ -19,7 +19,7 @@ from gridveil.grid import cases, read_case
 from gridveil.grid.methods import FAILED, Prepared, Settings, Task, prepare, run
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.public import split_parts
 from gridveil.grid.queries import CostQuery, Parts
@@ -88,18 +88,18 @@ def make_case(source: str, models: int, seed: int, spread: float = 0.125) -> Cas
     network = _network(source)
     population, real = _served(network, models, seed, spread)
     unseen, unseen_real = _served(network, models, seed + 1_000_003, spread)
-    _, private = _split(network, population)
-    price = float(private.price)
+    _, problem = _split(network, population)
+    price = float(problem.price)
     lipschitz = solve_population(network, population, model="relaxed", slack_price=price).cost
-    limits = CostQuery(private, {"capacity": Fraction(1)}).limits
+    limits = CostQuery(problem, {"capacity": Fraction(1)}).limits
     ends = limits.low, limits.high
     return Case(network, population, unseen, lipschitz, ends, real, unseen_real)
 
 
-def _split(network: Network, population: Population) -> tuple[Sealed[Parts], Private]:
+def _split(network: Network, population: Population) -> tuple[Sealed[Parts], Problem]:
     """Seal the capacities, as a release does."""
     sealed, public = split_parts(network, PRIVATE, ranges_of(PRIVATE, None))
-    return sealed, Private(public, population, price_of(public, population, None))
+    return sealed, Problem(public, population, price_of(public, population, None))
 
 
 def _network(source: str) -> Network:
@@ -142,9 +142,9 @@ class Released:
 class KnownCosts(CostQuery):
     """The cost query of a public network: its real costs are known, and not worked out again."""
 
-    def __init__(self, private: Private, alphas: dict[str, Fraction], case: Case) -> None:
+    def __init__(self, problem: Problem, alphas: dict[str, Fraction], case: Case) -> None:
         self.case = case
-        super().__init__(private, alphas)
+        super().__init__(problem, alphas)
 
     def _range(self) -> tuple[float, float]:
         return self.case.ends
@@ -159,10 +159,10 @@ class OneCost(KnownCosts):
     """The same query on data for which a model has this cost."""
 
     def __init__(
-        self, private: Private, alphas: dict[str, Fraction], case: Case, cost: float
+        self, problem: Problem, alphas: dict[str, Fraction], case: Case, cost: float
     ) -> None:
         self.known = cost
-        super().__init__(private, alphas, case)
+        super().__init__(problem, alphas, case)
 
     def _costs(self, parts: Parts, models: Population) -> Floats:
         return np.array([self.known])
@@ -173,8 +173,8 @@ class GridWorld:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.sealed, self.private = _split(case.network, case.population)
-        self.public = self.private.public
+        self.sealed, self.problem = _split(case.network, case.population)
+        self.public = self.problem.public
         self.capacity: Floats = case.network.branches.capacity[self.public.support["capacity"]]
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
 
@@ -194,14 +194,14 @@ class GridWorld:
 
             costs = PublishedCosts(self, alpha, epsilon, settings.rounds, seed)
             prepared = replace(prepared, costs=costs)
-        task = Task(account, self.sealed, self.private, settings, lambda words: None)
+        task = Task(account, self.sealed, self.problem, settings, lambda words: None)
         outcome = run(task, prepared)
         return Released(outcome.values, int(outcome.facts.get(FAILED, 0)))
 
     def lipschitz_costs(self, model: int, other: Floats) -> tuple[float, float]:
         """The cost of one model at the price of the cost queries, here and at other capacities."""
         one = take(self.case.population, np.array([model]))
-        price = float(self.private.price)
+        price = float(self.problem.price)
         here, there = (
             solve_population(
                 self.case.network, one, capacity=capacity, model="relaxed", slack_price=price
@@ -248,9 +248,9 @@ class GridWorld:
         key = alpha, epsilon, settings
         if key not in self._prepared:
             alphas = {"capacity": alpha}
-            made = prepare(self.private, alphas, epsilon, settings)
+            made = prepare(self.problem, alphas, epsilon, settings)
             if made.costs is not None:
-                made = replace(made, costs=KnownCosts(self.private, alphas, self.case))
+                made = replace(made, costs=KnownCosts(self.problem, alphas, self.case))
             self._prepared[key] = made
         return self._prepared[key]
 

@@ -29,7 +29,7 @@ class PublishedCosts(KnownCosts):
     def __init__(
         self, world: GridWorld, alpha: Fraction, epsilon: Fraction, rounds: int, seed: int
     ) -> None:
-        super().__init__(world.private, {"capacity": alpha}, world.case)
+        super().__init__(world.problem, {"capacity": alpha}, world.case)
         self._scale = published_scale(world, alpha, epsilon, rounds)
         self._noise = np.random.default_rng([seed, 3])
 
@@ -44,7 +44,7 @@ class PublishedCosts(KnownCosts):
 
 def published_scale(world: GridWorld, alpha: Fraction, epsilon: Fraction, rounds: int) -> float:
     """The scale of the published code's noise on a cost, $/h."""
-    return float(alpha * world.private.price / epsilon / (4 * rounds))
+    return float(alpha * world.problem.price / epsilon / (4 * rounds))
 
 
 def published_costs(

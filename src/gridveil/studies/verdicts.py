@@ -135,7 +135,7 @@ def grid_verdicts(world: GridWorld, alpha: float, epsilon: float, rounds: int) -
 def _cost_answers(
     world: GridWorld, alpha: Fraction, epsilon: Fraction, cost: float, seed: int
 ) -> Sampler:
-    query = OneCost(world.private, {"capacity": alpha}, world.case, cost)
+    query = OneCost(world.problem, {"capacity": alpha}, world.case, cost)
     model = take(world.case.population, np.array([0]))
 
     def sample(count: int) -> Vector:

@@ -18,7 +18,7 @@ from itertools import chain, combinations, islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.restoring.bilevel import LowerModel, describe
 from gridveil.grid.restoring.embedded import Embedded
@@ -47,8 +47,8 @@ class Holding:
         What is released, capacities, with the public network.
     """
 
-    def __init__(self, private: Private) -> None:
-        self._private = private
+    def __init__(self, problem: Problem) -> None:
+        self._private = problem
         self._lower: list[LowerModel] = []
         self._needed: list[set[int]] = []
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.restoring.holding import Holding
 from gridveil.grid.restoring.master import Aim, Cuts, Unsolved, nearest
@@ -53,12 +53,12 @@ class Matcher:
         The public box.
     """
 
-    def __init__(self, private: Private, low: Floats, high: Floats) -> None:
-        self._private = private
+    def __init__(self, problem: Problem, low: Floats, high: Floats) -> None:
+        self._private = problem
         self._low, self._high = low, high
         self._planes: list[list[tuple[Floats, float]]] = []
         self._cuts: list[tuple[Floats, float]] = []
-        self._holding = Holding(private)
+        self._holding = Holding(problem)
 
     def match(self, models: Population, goals: Floats, start: Floats) -> Matched:
         """Restore: these models (the first ones as in the call before), goals and start.

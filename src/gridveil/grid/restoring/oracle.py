@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.opf import Engine, Solutions
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.solving.settings import Model
 
@@ -54,28 +54,28 @@ class Oracle:
 
     def __init__(
         self,
-        private: Private,
+        problem: Problem,
         models: Population,
         *,
         kinds: tuple[Model, ...] = ("strict",),
         price: float | None = None,
         free: bool = False,
     ) -> None:
-        self._private = private
+        self._private = problem
         self._models = replace(models, cost=None, cost_factor=None) if free else models
         self._free = free
         self._settings: dict[str, Any] = {"model": kinds, "slack_price": price}
         # Only capacities can change under a solver that stays warm.
-        self._stays = private.public.parameters == ("capacity",)
+        self._stays = problem.public.parameters == ("capacity",)
         self._engine: Engine | None = None
 
     @classmethod
-    def of_shortfalls(cls, private: Private, models: Population) -> Oracle:
+    def of_shortfalls(cls, problem: Problem, models: Population) -> Oracle:
         """How far every model is from being served."""
         kinds: list[Model] = ["relaxed", "shed"]
-        if "generator_limit" in private.public.parameters:
+        if "generator_limit" in problem.public.parameters:
             kinds.append("limits")
-        return cls(private, models, kinds=tuple(kinds), price=1.0, free=True)
+        return cls(problem, models, kinds=tuple(kinds), price=1.0, free=True)
 
     @property
     def size(self) -> int:

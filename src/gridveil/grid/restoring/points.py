@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.restoring.oracle import Oracle
 
@@ -77,18 +77,18 @@ class Ground:
 
     def __init__(
         self,
-        private: Private,
+        problem: Problem,
         models: Population,
         goals: Floats,
         start: Floats,
         low: Floats,
         high: Floats,
     ) -> None:
-        self.sign = float(private.curvature)
+        self.sign = float(problem.curvature)
         self.goals = self.sign * goals
         self.start, self.low, self.high = start, low, high
-        self._private, self._models = private, models
-        self._costs = Oracle(private, models)
+        self._private, self._models = problem, models
+        self._costs = Oracle(problem, models)
 
     def look(self, values: Floats) -> tuple[Point | None, Floats]:
         """The point, or None where not all models are served; and the costs as they are."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.parameters import Private
+from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.restoring.master import Aim, Cuts, Total, Unsolved, nearest, unreachable
 from gridveil.grid.restoring.oracle import Oracle
@@ -61,7 +61,7 @@ class Served:
 
 def serve(
     aim: Aim,
-    private: Private,
+    problem: Problem,
     *,
     margin: float,
     decimals: int,
@@ -86,43 +86,43 @@ def serve(
         Where a solver gave up on a public problem.
     """
     say = progress or (lambda words: None)
-    models = private.models
-    if private.curvature < 0:
+    models = problem.models
+    if problem.curvature < 0:
         # Costs decide nothing about feasibility.
         values = nearest(aim, Cuts(len(aim.centre)))
         assert values is not None
         return Served(_rounded(values, aim, decimals), 0, (), 1, 0)
-    search = _Search(aim, private, decimals, say)
+    search = _Search(aim, problem, decimals, say)
     reserve = np.full(models.size, margin)
-    values = search.run(_with_reserve(models, private, reserve), search.first())
+    values = search.run(_with_reserve(models, problem, reserve), search.first())
     while tight := [model for model in sorted(search.gone) if reserve[model]]:
         # Once more, without the margin for those that can't have it.
         reserve[tight] = 0.0
         search.gone.difference_update(tight)
-        values = search.run(_with_reserve(models, private, reserve), values)
+        values = search.run(_with_reserve(models, problem, reserve), values)
     values = _rounded(values, aim, decimals)
-    unserved = _short(private, values, sorted(search.gone))
+    unserved = _short(problem, values, sorted(search.gone))
     bare = 0 if margin == 0 else int((reserve == 0).sum()) - len(unserved)
     return Served(values, bare, unserved, search.rounds, len(search.cuts))
 
 
-def _short(private: Private, values: Floats, some: list[int]) -> tuple[int, ...]:
+def _short(problem: Problem, values: Floats, some: list[int]) -> tuple[int, ...]:
     """Those of some models that values do not serve."""
     if not some:
         return ()
-    look = Oracle.of_shortfalls(private, private.models).at(values, np.array(some))
+    look = Oracle.of_shortfalls(problem, problem.models).at(values, np.array(some))
     return tuple(np.array(some)[~(look.value <= SERVED)].tolist())
 
 
 class _Search:
     def __init__(
-        self, aim: Aim, private: Private, decimals: int, say: Callable[[str], None]
+        self, aim: Aim, problem: Problem, decimals: int, say: Callable[[str], None]
     ) -> None:
         self.cuts = Cuts(len(aim.centre))
         self.gone: set[int] = set()
         self.rounds = 0
         self._aim = aim
-        self._private = private
+        self._private = problem
         self._decimals = decimals
         self._say = say
         # Rounding moves a value by up to half a step, or a whole one where a total must be met:
@@ -189,10 +189,10 @@ class _Search:
             self.cuts.add(row, bound, int(models[place]))
 
 
-def _with_reserve(models: Population, private: Private, reserve: Floats) -> Population:
+def _with_reserve(models: Population, problem: Problem, reserve: Floats) -> Population:
     if not reserve.any():
         return models
-    lines = len(private.public.branches)
+    lines = len(problem.public.branches)
     capacity = np.ones((models.size, lines)) if models.capacity is None else models.capacity
     return replace(models, capacity=capacity / (1 + reserve[:, None]))
 
