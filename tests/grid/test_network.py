@@ -189,6 +189,14 @@ def test_public_network_holds_no_private_number(tmp_path, names):
             assert repr(float(value)).encode() not in held
 
 
+def test_notes_of_the_reader_stay_with_the_owner(tiny):
+    """They may have been made from private values: how many units have no limit, for example."""
+    noted = replace(tiny, notes=("3 units have no limit",))
+    _, public = noted.split("load", (-10, 100))
+    assert public.with_values(public.high).notes == ()
+    assert "no limit" not in f"{public!r}{public.with_values(public.high)!r}"
+
+
 def test_only_the_support_is_private(tiny):
     _, public = tiny.split("capacity", Limits(1, 100))
     assert public.entry_names() == ("1-2", "2-3")
@@ -310,13 +318,13 @@ def curve(low, high, inner):
     return np.column_stack([x, 0.02 * x**2 + 13 * x])
 
 
-@pytest.mark.parametrize("inner", [np.linspace(47.3, 311.9, 4)[1:-1], [60.0, 100.0, 200.0]])
+@pytest.mark.parametrize("inner", [np.linspace(47.3, 311.9, 4)[1:-1], [60.0, 100.0, 200.0], []])
 def test_curves_that_tell_a_unit_s_limits_are_refused_where_these_are_private(inner):
     network = random_network(1)
     units = network.generators
     points = (curve(47.3, 311.9, inner), *(None,) * (len(units) - 1))
     network = replace(network, generators=replace(units, points=points))
-    with pytest.raises(InputError, match="inner breakpoints") as caught:
+    with pytest.raises(InputError, match="piecewise-linear costs") as caught:
         network.split("generator_limit", (-500, 500))
     assert units.name[0] in str(caught.value)
     _, public = network.split("generator_limit", (-500, 500), public_curves=True)
@@ -324,14 +332,32 @@ def test_curves_that_tell_a_unit_s_limits_are_refused_where_these_are_private(in
     x = public.generators.points[0][1:-1, 0]
     if len(x) == 2:
         assert [2 * x[0] - x[1], 2 * x[1] - x[0]] == pytest.approx([47.3, 311.9])
-    # Other parameters leave the curve as it is.
-    network.split("capacity", (1, 500))
-
-
-def test_a_curve_of_two_points_stays():
-    network = random_network(1)
-    units = network.generators
-    points = (curve(47.3, 311.9, []), *(None,) * (len(units) - 1))
-    network = replace(network, generators=replace(units, points=points))
-    _, public = network.split("generator_limit", (-500, 500))
     assert public.generators.points[0][[0, -1], 0].tolist() == [-500, 500]
+    # Other parameters leave the curve as it is, and private costs leave none.
+    network.split("capacity", (1, 500))
+    network.linearised().split("generator_limit,cost", ranges(["generator_limit", "cost"]))
+
+
+def test_two_points_that_are_published_give_limits_away():
+    """Why they are refused: the slope and the intercept in clear, and the units that fit them."""
+    rng = np.random.default_rng(9)
+    network = random_network(1)
+    units, found = network.generators, 0
+    for _ in range(10):
+        low, high = np.sort(rng.integers(10, 250, 2)) + (0, 20)
+        points = np.round(curve(low, high, []), 2)
+        one = replace(units, points=(points, *(None,) * (len(units) - 1)))
+        _, public = replace(network, generators=one).split(
+            "generator_limit", (-500, 500), public_curves=True
+        )
+        x = np.arange(10, 271)
+        y = np.round(0.02 * x**2 + 13 * x, 2)
+        a, b = np.meshgrid(np.arange(len(x)), np.arange(len(x)), indexing="ij")
+        a, b = a[a < b], b[a < b]
+        slope = (y[b] - y[a]) / (x[b] - x[a])
+        lines = np.column_stack([slope, y[a] - slope * x[a]])
+        (x0, y0), (x1, y1) = public.generators.points[0]
+        told = np.array([(y1 - y0) / (x1 - x0), y0 - (y1 - y0) / (x1 - x0) * x0])
+        fits = (np.abs(lines - told) < (6e-5, 6e-3)).all(1)
+        found += fits.sum() == 1 and [x[a[fits][0]], x[b[fits][0]]] == [low, high]
+    assert found >= 5

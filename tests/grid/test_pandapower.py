@@ -600,10 +600,17 @@ def test_rundcopp_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path
     assert any("can't be dispatched" in line for line in made.statement.body["limitations"])
 
 
+def test_a_curve_of_two_points_is_refused_with_private_limits_too():
+    net = pwl_net()
+    net.pwl_cost.at[0, "points"] = [[3.1187, 61.7273, 22.713]]
+    with pytest.raises(InputError, match="1 of . generators have piecewise-linear costs"):
+        fmt.read(net).split("generator_limit", (-500, 500))
+
+
 def test_curves_are_released_with_private_limits_only_where_they_are_public(tmp_path, ledger):
     network = fmt.read(pwl_net())
     asked = {"parameter": "generator_limit", "epsilon": 1, "alpha": 1, "ledger": ledger}
-    with pytest.raises(InputError, match="inner breakpoints"):
+    with pytest.raises(InputError, match="piecewise-linear costs"):
         grid.release(network, Population(1), **asked)
     made = grid.release(network, Population(1), public_curves=True, **asked)
     net = pp.from_json(str(made.write(tmp_path / "bundle") / "network.json"))

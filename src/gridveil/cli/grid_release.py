@@ -87,8 +87,7 @@ def release(
         bool,
         typer.Option(
             "--public-curves",
-            help="generator_limit: breakpoints of cost curves are public, and not made from the "
-            "limits.",
+            help="generator_limit: cost curves are public, and not made from the limits.",
         ),
     ] = False,
     rounds: Annotated[

@@ -270,7 +270,7 @@ class Network:
             their names to ranges. Values outside are clipped. The lower end must be positive for
             capacities: a released 0 would mean that there is no limit.
         public_curves
-            Where generator limits are private: the inner breakpoints of cost curves are public.
+            If generator limits are private: breakpoints and slopes of cost curves are public.
 
         Returns
         -------

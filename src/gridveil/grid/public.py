@@ -8,7 +8,7 @@ by a mechanism) in their place again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,8 @@ class PublicNetwork:
         +1 or -1 for every private value: its sign, which is public as the support is.
     limits
         The public range of private values, by parameter.
+
+    It has no notes of the reader: some count private values, units without a limit for one.
     """
 
     name: str
@@ -106,7 +108,6 @@ class PublicNetwork:
     signs: Floats
     limits: Mapping[str, Limits]
     source: Source | None = None
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def entries(self) -> int:
@@ -181,7 +182,7 @@ class PublicNetwork:
                 filled[mask] = vector[start : start + int(mask.sum())]
                 start += int(mask.sum())
                 tables[table] = replace(tables[table], **{column: filled})
-        return Network(self.name, self.base_mva, source=self.source, notes=self.notes, **tables)
+        return Network(self.name, self.base_mva, source=self.source, **tables)
 
     def __repr__(self) -> str:
         private = [
@@ -255,7 +256,6 @@ def _split(
         signs=as_floats(np.concatenate(signs), "signs"),
         limits=ranges,
         source=_stripped(network.source, parameters),
-        notes=network.notes,
         **{name: PublicTable(getattr(public, name), private[name]) for name in TABLES},
     )
 
@@ -271,19 +271,27 @@ def _signs(values: Floats, parameter: str) -> Floats:
 
 
 def _refuse_curves(network: Network) -> None:
-    """Raise where cost curves have inner breakpoints.
+    """Raise if any cost is a curve of breakpoints, of however many.
 
-    Most curves are sampled between a unit's limits: from evenly spaced inner points, or from the
-    slopes at the ends, the limits follow exactly.
+    Most curves are sampled between a unit's limits. From evenly spaced inner points the limits
+    follow exactly. A curve of two points has none, but its slope and intercept were computed from
+    both limits, and costs in a file are rounded: few pairs of limits give the very same two
+    numbers, and often only one.
     """
-    for name, points in zip(network.generators.name, network.generators.points, strict=True):
-        if points is not None and len(points) > 2:
-            raise InputError(
-                f"Generator limits are private, and the cost of generator {name} is a curve with "
-                "inner breakpoints, from which its limits can often be worked out.",
-                remedy="If the breakpoints are public and were not made from the limits, say so: "
-                "public_curves=True (--public-curves). Otherwise give polynomial costs.",
-            )
+    curved = [
+        name
+        for name, points in zip(network.generators.name, network.generators.points, strict=True)
+        if points is not None
+    ]
+    if curved:
+        raise InputError(
+            f"Generator limits are private, and {len(curved):,} of {len(network.generators):,} "
+            f"generators have piecewise-linear costs ({curved[0]}, for example): limits can often "
+            "be worked out from the breakpoints, and from the slope between two of them.",
+            remedy="If the curves are public and were not made from the limits, say so: "
+            "public_curves=True (--public-curves). Otherwise give polynomial costs, or make costs "
+            "private too.",
+        )
 
 
 def _without_copies(network: Network, ranges: Mapping[str, Limits]) -> Network:

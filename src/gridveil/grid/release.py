@@ -69,7 +69,10 @@ _OF_PARAMETERS = {
     "cost": "Released costs are linear, one slope a unit: a cost curve is replaced by its mean "
     "slope between the limits of its unit, and constants are replaced by 0.",
 }
-_CURVES = "Breakpoints of cost curves were declared public: limits that they were made from follow."
+_CURVES = (
+    "Breakpoints and slopes of piecewise-linear costs were declared public: limits that they were "
+    "made from can be worked out from them."
+)
 
 
 class GridRelease(Release):
@@ -206,8 +209,8 @@ def release(
     catalogue
         Certified, capacities: public ratings in MW that every capacity has one of.
     public_curves
-        Generator limits: cost curves have inner breakpoints, and these are public. Say so only
-        where they were not made from the limits, which would follow from them.
+        Generator limits: some costs are piecewise linear, and breakpoints and slopes are public.
+        Say so only if they were not made from the limits, which can be worked out from them.
     rounds
         Paper: how many models are matched (T); 10 by default.
     price
@@ -332,7 +335,7 @@ def _facts(task: Task, outcome: Outcome, *, public_curves: bool) -> Facts:
     if settings.published_total is not None:
         clear.append("total load")
     if "generator_limit" in public.parameters and public_curves:
-        clear.append("breakpoints of cost curves")
+        clear.append("breakpoints and slopes of cost curves")
         limitations.append(_CURVES)
     return Facts(
         kind=KIND,
