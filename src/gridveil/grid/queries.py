@@ -15,11 +15,9 @@ sum pays little for it.
 by at most alpha each, and loads need half the coefficient (twice the noise).
 
 **Costs.** See `parameters` for why the cost of a model moves by at most its steepness times
-alpha. A solution may miss limits that can't be bought by the engine's `VIOLATION`, so what is asked
-for is the cost with that much more room in all of them, which is as steep. The computed cost is no
-less, being that of a solution; and by duality it is above it by no more than the certified gap
-and `VIOLATION` times what room is worth at the solution's own prices. A cost for which this is
-more than the public tolerance aborts the release.
+alpha, and docs/maths/grid-capacity.md, "In floating point", for the tolerance of a computed cost
+with its proof. `CostQuery` computes the bound of that proof for every cost, and aborts the release
+if one is above the public tolerance.
 """
 
 from __future__ import annotations

@@ -6,11 +6,18 @@ each coordinate by at most half a step, so for answers ``a``, ``b`` of two neigh
 
     sum_j |round(a_j/g) - round(b_j/g)|  <=  D/g + k
 
-where ``D`` bounds ``sum_j |a_j - b_j|`` and ``k`` is how many coordinates can move at all (an
-unmoved one rounds to the same step). The left side is whole: it is at most ``floor(D/g) + k``.
+where ``D`` bounds ``sum_j |a_j - b_j|`` and ``k`` is how many coordinates are *moving*. The left
+side is a whole number: it is at most ``floor(D/g) + k``.
 
-**Numerical error.** ``D`` bounds the computed answers: a computed coordinate may be off by a
-public ``tolerance`` on either side, so ``D = value + 2 * k * tolerance``.
+**Moving.** Fix two neighbours. A coordinate is moving unless its *computed* value has the same bits
+for both: then it rounds to the same step and needs no tolerance. ``moving`` bounds how many are,
+for the worst two neighbours. A coordinate may be left out only if it is computed from entries that
+are the same for both, by operations whose result depends on no other entry: an entry times its own
+coefficient is; a block of a matrix product is not, since libraries order their sums by the size of
+the whole. A query that can't say so counts all of its coordinates.
+
+**Numerical error.** ``D`` bounds the computed answers: a computed moving coordinate may be off by a
+public ``tolerance`` for either neighbour, so ``D = value + 2 * k * tolerance``.
 
 **Noisy max.** Each score counts for itself, so ``k = 1``. Scores that all move the same way need
 half the noise; but with a tolerance ``t > 0`` the computed scores move by between ``-2t`` and
@@ -44,7 +51,7 @@ class Sensitivity:
     why
         The reason, in a sentence that goes into the statement.
     moving
-        How many coordinates of the answer can move at once.
+        How many coordinates can differ, in any bit, between the computed answers of two neighbours.
     tolerance
         Public bound on the numerical error of one computed coordinate.
     proved
