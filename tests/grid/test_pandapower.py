@@ -603,7 +603,7 @@ def test_rundcopp_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path
 def test_a_curve_of_two_points_is_refused_with_private_limits_too():
     net = pwl_net()
     net.pwl_cost.at[0, "points"] = [[3.1187, 61.7273, 22.713]]
-    with pytest.raises(InputError, match="1 of . generators have piecewise-linear costs"):
+    with pytest.raises(InputError, match=r"1 of . generators have piecewise-linear costs"):
         fmt.read(net).split("generator_limit", (-500, 500))
 
 

@@ -8,7 +8,6 @@ values are attacked, those that an attacker tells apart best by them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -121,8 +120,7 @@ def _published(
 
 
 def _unrestored(secret: str, epsilon: Fraction, private: Values, noise: SecureNoise) -> Outcome:
-    planned = _plan(secret, "paper", private, epsilon)
-    planned.settings = replace(planned.settings, restoration="none")
+    planned = _plan(secret, "paper", private, epsilon).with_settings(restoration="none")
     return {"values": _run(planned, noise).values.tobytes()}
 
 

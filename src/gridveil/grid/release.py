@@ -7,6 +7,8 @@ the released network, the statement and the report. `release` is plan, charge an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +25,7 @@ from gridveil.grid.opf import Solutions, solve_population
 from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.public import PARAMETERS, PublicNetwork, split_parts
+from gridveil.grid.queries import CostQuery
 from gridveil.grid.ranges import Range, check_parameters
 from gridveil.grid.report import grid_sections, loading_snippets
 from gridveil.grid.requests import (
@@ -142,10 +145,22 @@ class GridPlan(Plan[GridRelease]):
         self.settings = settings
         self.prepared = prepared
         self.public_curves = public_curves
-        self._sealed = sealed
+        self.sealed = sealed
+
+    def with_costs(self, costs: CostQuery) -> GridPlan:
+        """The same plan with another cost query, for studies on public data."""
+        made = copy(self)
+        made.prepared = replace(self.prepared, costs=costs)
+        return made
+
+    def with_settings(self, **changed: Any) -> GridPlan:
+        """The same plan with other settings of its method, for audits."""
+        made = copy(self)
+        made.settings = replace(self.settings, **changed)
+        return made
 
     def _run(self, account: Account, progress: Progress) -> GridRelease:
-        task = Task(account, self._sealed, self.problem, self.settings, progress)
+        task = Task(account, self.sealed, self.problem, self.settings, progress)
         outcome = run(task, self.prepared)
         return GridRelease(task, outcome, _facts(task, outcome, public_curves=self.public_curves))
 

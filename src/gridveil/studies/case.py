@@ -16,24 +16,16 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid import cases, read_case
-from gridveil.grid.methods import FAILED, Prepared, Settings, Task, prepare, run
+from gridveil.grid.methods import FAILED
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
 from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population, sample_population
-from gridveil.grid.public import split_parts
 from gridveil.grid.queries import CostQuery, Parts
-from gridveil.grid.requests import (
-    PENALTY,
-    check_settings,
-    neighbours,
-    price_of,
-    ranges_of,
-)
+from gridveil.grid.release import GridPlan, plan
+from gridveil.grid.requests import PENALTY
 from gridveil.grid.restoring.oracle import take
-from gridveil.privacy.account import study_account
 from gridveil.privacy.budget import exact
-from gridveil.privacy.sealed import Sealed
 from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.plan import Cell
 
@@ -46,8 +38,6 @@ NAMES = {
     "laplace": "Laplace",
 }
 COLOURS = {"published": PURPLE, "paper": BLUE, "certified": GREEN, "laplace": ORANGE}
-
-PRIVATE = ("capacity",)
 
 BUILT_IN = {"rts96": None, "rts96-paper": "paper"}
 
@@ -88,18 +78,12 @@ def make_case(source: str, models: int, seed: int, spread: float = 0.125) -> Cas
     network = _network(source)
     population, real = _served(network, models, seed, spread)
     unseen, unseen_real = _served(network, models, seed + 1_000_003, spread)
-    _, problem = _split(network, population)
+    problem = plan(network, population, epsilon=1, alpha=1, method="laplace").problem
     price = float(problem.price)
     lipschitz = solve_population(network, population, model="relaxed", slack_price=price).cost
     limits = CostQuery(problem, {"capacity": Fraction(1)}).limits
     ends = limits.low, limits.high
     return Case(network, population, unseen, lipschitz, ends, real, unseen_real)
-
-
-def _split(network: Network, population: Population) -> tuple[Sealed[Parts], Problem]:
-    """Seal the capacities, as a release does."""
-    sealed, public = split_parts(network, PRIVATE, ranges_of(PRIVATE, None))
-    return sealed, Problem(public, population, price_of(public, population, None))
 
 
 def _network(source: str) -> Network:
@@ -173,30 +157,24 @@ class GridWorld:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.sealed, self.problem = _split(case.network, case.population)
+        planned = plan(case.network, case.population, epsilon=1, alpha=1, method="laplace")
+        self.sealed, self.problem = planned.sealed, planned.problem
         self.public = self.problem.public
         self.capacity: Floats = case.network.branches.capacity[self.public.support["capacity"]]
-        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+        self._plans: dict[tuple[Any, ...], GridPlan] = {}
 
     def release(self, cell: Cell, seed: int) -> Released:
         """Make a seeded release."""
         method = str(cell["method"])
         alpha, epsilon = (exact(cell[name], name=name) for name in ("alpha", "epsilon"))
-        settings = _settings(
-            "paper" if method == "published" else method, int(cell.get("rounds", 1))
-        )
-        account = study_account(
-            epsilon, adjacency=neighbours(self.public, alpha, published=False), seed=seed
-        )
-        prepared = self._ready(alpha, epsilon, settings)
+        rounds = max(int(cell.get("rounds", 1)), 1)
+        planned = self._plan(alpha, epsilon, "paper" if method == "published" else method, rounds)
         if method == "published":
             from gridveil.studies.published_grid import PublishedCosts
 
-            costs = PublishedCosts(self, alpha, epsilon, settings.rounds, seed)
-            prepared = replace(prepared, costs=costs)
-        task = Task(account, self.sealed, self.problem, settings, lambda words: None)
-        outcome = run(task, prepared)
-        return Released(outcome.values, int(outcome.facts.get(FAILED, 0)))
+            planned = planned.with_costs(PublishedCosts(self, alpha, epsilon, rounds, seed))
+        release = planned.run(planned.study(seed))
+        return Released(release.values, int(release.statement.body["settings"].get(FAILED, 0)))
 
     def lipschitz_costs(self, model: int, other: Floats) -> tuple[float, float]:
         """The cost of one model at the price of the cost queries, here and at other capacities."""
@@ -244,15 +222,25 @@ class GridWorld:
         strict = solve_population(network, take(models, doubtful))
         return 100 * float((~np.isfinite(strict.cost)).sum()) / models.size, found
 
-    def _ready(self, alpha: Fraction, epsilon: Fraction, settings: Settings) -> Prepared:
-        key = alpha, epsilon, settings
-        if key not in self._prepared:
-            alphas = {"capacity": alpha}
-            made = prepare(self.problem, alphas, epsilon, settings)
-            if made.costs is not None:
-                made = replace(made, costs=KnownCosts(self.problem, alphas, self.case))
-            self._prepared[key] = made
-        return self._prepared[key]
+    def _plan(self, alpha: Fraction, epsilon: Fraction, method: str, rounds: int) -> GridPlan:
+        """The plan of a release that leaves everything but the rounds as it is."""
+        key = alpha, epsilon, method, rounds
+        if key not in self._plans:
+            options: dict[str, Any] = {}
+            if method == "paper":
+                options = {"rounds": rounds, "penalty": PENALTY}
+            made = plan(
+                self.case.network,
+                self.case.population,
+                epsilon=epsilon,
+                alpha=alpha,
+                method=method,  # type: ignore[arg-type]
+                **options,
+            )
+            if method == "paper":
+                made = made.with_costs(KnownCosts(made.problem, {"capacity": alpha}, self.case))
+            self._plans[key] = made
+        return self._plans[key]
 
 
 MEASURES = {
@@ -266,16 +254,6 @@ MEASURES = {
 """What `GridWorld.compare` measures: percent, percent, MW, $/MWh, percent, and rounds."""
 
 UNSEEN_MEASURES = {"unseen_infeasible": pa.float64(), "unseen_cost_error": pa.float64()}
-
-
-def _settings(method: str, rounds: int) -> Settings:
-    """The settings of a release that leaves everything but the rounds as it is."""
-    return check_settings(
-        PRIVATE,
-        method,
-        rounds=max(rounds, 1) if method == "paper" else None,
-        penalty=PENALTY if method == "paper" else None,
-    )
 
 
 def _prices(found: Solutions) -> Floats:

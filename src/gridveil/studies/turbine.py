@@ -15,17 +15,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.privacy.account import study_account
-from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import exact
-from gridveil.privacy.sealed import Limits
 from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.plan import Cell
 from gridveil.wind.demo import made_up
 from gridveil.wind.features import RBF, Features
 from gridveil.wind.fit import Fit, default_features, fit_records
-from gridveil.wind.methods import Prepared, Settings, Task, prepare, run
 from gridveil.wind.records import Records, read_records
+from gridveil.wind.release import WindPlan, plan
 
 Vector = NDArray[np.float64]
 
@@ -56,9 +53,7 @@ class WindWorld:
     X: Vector = field(init=False)
     weights: Vector = field(init=False)
     loss: float = field(init=False)
-    _prepared: dict[tuple[Fraction, Fraction, Settings], Prepared] = field(
-        init=False, default_factory=dict
-    )
+    _plans: dict[tuple[Fraction, Fraction, str], WindPlan] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         turbine = self.turbine
@@ -77,15 +72,19 @@ class WindWorld:
     def release(self, cell: Cell, seed: int) -> Vector:
         """Released power of a seeded release, in shares of capacity."""
         alpha, epsilon = (exact(cell[name], name=name) for name in ("alpha", "epsilon"))
-        settings = Settings(str(cell["method"]), RIDGE, None, None, GAMMA, 0.1)
-        key = alpha, epsilon, settings
-        if key not in self._prepared:
-            self._prepared[key] = prepare([self.fit], alpha, epsilon, settings)
-        account = study_account(epsilon, adjacency=[self._adjacency(alpha)], seed=seed)
-        noisy = np.empty(self.fit.rows)
-        task = Task(account, self.records, [self.fit], alpha, settings, noisy, lambda words: None)
-        (released,) = run(task, self._prepared[key]).turbines
-        return np.concatenate(list(released.blocks()))
+        key = alpha, epsilon, str(cell["method"])
+        if key not in self._plans:
+            self._plans[key] = plan(
+                self.records,
+                epsilon=epsilon,
+                alpha=alpha,
+                method=key[2],  # type: ignore[arg-type]
+                features=self.turbine.features,
+                ridge=RIDGE,
+                gamma_records=GAMMA,
+            )
+        planned = self._plans[key]
+        return np.concatenate(list(planned.run(planned.study(seed)).blocks()))
 
     def compare(self, released: Vector) -> dict[str, float]:
         """How far released power is from the real one."""
@@ -98,15 +97,6 @@ class WindWorld:
             "curve_error": float(np.sqrt(np.mean(curve**2))),
             "weight_error": float(np.linalg.norm(weights - self.weights)),
         }
-
-    def _adjacency(self, alpha: Fraction) -> Adjacency:
-        return Adjacency.of(
-            "power",
-            alpha=alpha,
-            unit="of capacity",
-            limits=Limits(0.0, 1.0),
-            entries=self.fit.rows,
-        )
 
 
 MEASURES = {
