@@ -38,7 +38,7 @@ def test_networks_move_one_entry_by_alpha_or_two_under_a_public_total(secret):
 
 
 def test_the_case_is_full_of_copies_and_the_bundle_has_none():
-    values = (31.25, 41.5, 36.75)
+    values = (31.2509173, 41.5027319, 36.7508461)  # digits that no picture has by chance
     text = triangle_text({"capacity": values})
     assert all(text.count(str(value)) >= 4 for value in values)
     made = _release("capacity", "laplace", values, SecureNoise())

@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 from plan.making import asked
 from pyarrow import csv
+from support.processes import hear_interrupts
 
 from gridveil.wind.demo import CAPACITY, demo_records
 
@@ -23,7 +24,11 @@ def start(tmp_path):
         command = [sys.executable, "-c", RUN, "plan", "--quiet", "--no-browser"]
         command += ["--ledger", str(tmp_path / "ledger.sqlite"), *map(str, words)]
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=None if sys.platform == "win32" else hear_interrupts,
         )
         begun.append(process)
         return process, process.stdout.readline().strip()
