@@ -41,9 +41,9 @@ def test_a_bundle_has_data_statement_and_report(release, tmp_path):
 
 
 def test_the_ledger_notes_the_release(release, ledger, tmp_path):
-    assert len(ledger.standing("numbers").unreleased) == 1
+    assert len(ledger.totals("numbers").unreleased) == 1
     release.write(tmp_path / "out")
-    assert ledger.standing("numbers").unreleased == set()
+    assert ledger.totals("numbers").unreleased == set()
 
 
 def test_a_ledger_that_fails_at_the_end_does_not_hide_the_bundle(release, tmp_path, monkeypatch):

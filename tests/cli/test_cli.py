@@ -144,7 +144,7 @@ def test_demo_says_the_two_numbers_and_names_its_report(made):
 
 def test_demo_again_is_charged_again(demo):
     assert run("demo", "-q", "-o", demo).exit_code == 0
-    assert Ledger(demo / "ledger.sqlite").standing("demo turbine").spent == 2
+    assert Ledger(demo / "ledger.sqlite").totals("demo turbine").spent == 2
 
 
 def test_quiet_demo_says_nothing(tmp_path):

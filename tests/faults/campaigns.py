@@ -22,8 +22,8 @@ from faults.releasing import CAP, DATASET, Scene, Tally, check_aftermath, make_s
 from faults.tracing import CALLS, GROWING, Verdict, calls_of, fail_from, kill_at, run_traced
 
 from gridveil.errors import BudgetRefused, GridveilError
-from gridveil.privacy import ledger_file as ledger_module
 from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import file as ledger_module
 
 SCENES = {"first release": False, "release in place of another": True}
 
@@ -227,7 +227,7 @@ def locked_folder(folder: Path) -> Tally:
                 tally.overspends.append(f"{what}: ended with {ended[0]}")
             if before != {p: p.read_bytes() for p in scene.folder.rglob("*") if p.is_file()}:
                 tally.losses.append(f"{what}: something changed")
-            if options and Ledger(options[1]).standing(DATASET).spent:
+            if options and Ledger(options[1]).totals(DATASET).spent:
                 tally.overspends.append(f"{what}: charged for nothing")
             check_aftermath(scene, tally, what, ended[0][1])
             scene = scene.after(scene.spent + 1)
@@ -283,7 +283,7 @@ def at_time(moment: datetime) -> Iterator[None]:
             return moment
 
     with (
-        mock.patch("gridveil.privacy.ledger_file.datetime", Clock),
+        mock.patch("gridveil.privacy.ledger.file.datetime", Clock),
         mock.patch("gridveil.privacy.statement.datetime", Clock),
         mock.patch("gridveil.bundle.time.time", moment.timestamp),
     ):
@@ -382,15 +382,15 @@ def _spent(path: Path, whole: bytes, log: bytes, tally: Tally, what: str) -> Fra
     path.with_name(f"{path.name}-wal").write_bytes(log)
     tally.tried += 1
     try:
-        standing = Ledger(path).standing(DATASET)
+        totals = Ledger(path).totals(DATASET)
     except GridveilError:
         return None
     except Exception as error:  # noqa: BLE001 - anything else is what is looked for
         tally.tracebacks.append(f"{what}: {type(error).__name__}: {error}")
         return None
-    if standing.cap != CAP or standing.spent not in (0, 1):
-        tally.losses.append(f"{what}: spent {standing.spent} of {standing.cap}")
-    return standing.spent
+    if totals.cap != CAP or totals.spent not in (0, 1):
+        tally.losses.append(f"{what}: spent {totals.spent} of {totals.cap}")
+    return totals.spent
 
 
 def try_damaged(path: Path, contents: bytes, tally: Tally, what: str) -> bool:
@@ -401,7 +401,7 @@ def try_damaged(path: Path, contents: bytes, tally: Tally, what: str) -> bool:
     tally.tried += 1
     try:
         ledger = Ledger(path)
-        spent = ledger.standing(DATASET).spent
+        spent = ledger.totals(DATASET).spent
         _charge(ledger)
     except BudgetRefused:
         if spent != CAP:

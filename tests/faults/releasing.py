@@ -140,13 +140,13 @@ def _check_ledger(scene: Scene, tally: Tally, what: str) -> Fraction:
     ledger = Ledger(scene.ledger)
     if problems := ledger.problems():
         tally.losses.append(f"{what}: {problems[0]}")
-    standing = ledger.standing(DATASET)
-    if standing.spent not in (scene.spent, scene.spent + 1):
-        wrong = tally.losses if standing.spent < scene.spent else tally.overspends
-        wrong.append(f"{what}: spent {standing.spent} after {scene.spent}")
-    if standing.cap is not None and standing.spent > standing.cap:
-        tally.overspends.append(f"{what}: {standing.spent} over the cap")
-    return standing.spent
+    totals = ledger.totals(DATASET)
+    if totals.spent not in (scene.spent, scene.spent + 1):
+        wrong = tally.losses if totals.spent < scene.spent else tally.overspends
+        wrong.append(f"{what}: spent {totals.spent} after {scene.spent}")
+    if totals.cap is not None and totals.spent > totals.cap:
+        tally.overspends.append(f"{what}: {totals.spent} over the cap")
+    return totals.spent
 
 
 def _check_target(scene: Scene, tally: Tally, what: str, spent: Fraction) -> None:
@@ -182,11 +182,11 @@ def _check_retry(scene: Scene, tally: Tally, what: str) -> None:
     long_ago = time.time() - 7200
     for left in scene.folder.glob(".out.*"):
         os.utime(left, (long_ago, long_ago))
-    before = Ledger(scene.ledger).standing(DATASET).spent
+    before = Ledger(scene.ledger).totals(DATASET).spent
     code = release(scene)
     if code != 0 or not all(one.ok for one in verify_bundle(scene.target)):
         tally.losses.append(f"{what}: the retry ended with {code}")
-    elif Ledger(scene.ledger).standing(DATASET).spent != before + 1:
+    elif Ledger(scene.ledger).totals(DATASET).spent != before + 1:
         tally.losses.append(f"{what}: the retry was not charged")
     if left := list(scene.folder.glob(".out.*")):
         tally.half_bundles.append(f"{what}: {left[0].name} stays")

@@ -113,14 +113,14 @@ def test_a_lost_log_loses_no_charge_that_was_made(folder):
 
 
 def test_the_control_a_charge_that_stays_in_the_log_is_lost_with_it(folder, monkeypatch):
-    monkeypatch.setattr("gridveil.privacy.ledger_file._put_log_away", lambda _: None)
+    monkeypatch.setattr("gridveil.privacy.ledger.file._put_log_away", lambda _: None)
     tally = campaigns.lost_log(folder, 2)
     assert len(tally.losses) == tally.tried == 2
 
 
 def test_a_reader_does_not_keep_a_charge_from_being_made(folder, monkeypatch):
     """It stays in the log as long as somebody reads, and nobody waits for that without end."""
-    monkeypatch.setattr("gridveil.privacy.ledger_file._READERS", 0.1)
+    monkeypatch.setattr("gridveil.privacy.ledger.file._READERS", 0.1)
     path = folder / "ledger.sqlite"
     ledger = Ledger(path)
     ledger.set_cap(DATASET, CAP)
@@ -128,15 +128,15 @@ def test_a_reader_does_not_keep_a_charge_from_being_made(folder, monkeypatch):
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM entries").fetchall()
         ledger.set_cap(DATASET, 2 * CAP)
-        assert Ledger(path).standing(DATASET).cap == 2 * CAP
+        assert Ledger(path).totals(DATASET).cap == 2 * CAP
         assert path.with_name("ledger.sqlite-wal").stat().st_size > 0
     assert ledger.problems() == []
-    assert Ledger(path).standing(DATASET).cap == 2 * CAP
+    assert Ledger(path).totals(DATASET).cap == 2 * CAP
 
 
 def test_the_control_a_ledger_that_is_not_checked_overspends(folder, monkeypatch):
     """The campaign finds what it looks for: a changed byte that lowers the sum, unchecked."""
-    from gridveil.privacy.ledger_file import LedgerFile
+    from gridveil.privacy.ledger.file import LedgerFile
 
     path, whole = campaigns.ledger_file(folder)
     lowered = whole.replace(b'"charged":"1"', b'"charged":"0"', 1)

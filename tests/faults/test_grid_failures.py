@@ -145,8 +145,8 @@ def check_abort(error, ledger):
     assert error.__cause__ is None
     assert str(CANARY) not in visible(error)
     assert "3.141592" not in visible(error)
-    standing = ledger.standing("case3")
-    assert (standing.spent, standing.aborts, len(standing.unreleased)) == (1, 1, 1)
+    totals = ledger.totals("case3")
+    assert (totals.spent, totals.aborts, len(totals.unreleased)) == (1, 1, 1)
     assert ledger.problems() == []
 
 
@@ -252,6 +252,6 @@ def check_bundle(made, ledger, tmp_path, monkeypatch):
     placed = made.write(tmp_path / "out")
     assert all(finding.ok for finding in verify_bundle(placed)), verify_bundle(placed)
     assert ((made.values >= LIMITS[0]) & (made.values <= LIMITS[1])).all()
-    standing = ledger.standing("case3")
-    assert (standing.spent, standing.aborts, standing.unreleased) == (1, 0, set())
+    totals = ledger.totals("case3")
+    assert (totals.spent, totals.aborts, totals.unreleased) == (1, 0, set())
     assert grid.read_case(placed / "network.m").branches.capacity[0] == made.values[0]

@@ -18,9 +18,9 @@ from gridveil.bundle import check_target
 from gridveil.cli import console, progress
 from gridveil.cli.main import app
 from gridveil.errors import InputError, LedgerError
-from gridveil.privacy import location
 from gridveil.privacy.ledger import Ledger
-from gridveil.privacy.names import checked_name, name_key
+from gridveil.privacy.ledger import path as location
+from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.statement import STATEMENT_FILE
 from gridveil.verification import verify_bundle
 

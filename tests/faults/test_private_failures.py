@@ -103,8 +103,8 @@ def test_a_private_failure_is_charged_noted_and_silent(ledger, monkeypatch, meth
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert "0.314159" not in visible(caught.value)
-    standing = ledger.standing("farm")
-    assert (standing.spent, standing.aborts, len(standing.unreleased)) == (1, 1, 1)
+    totals = ledger.totals("farm")
+    assert (totals.spent, totals.aborts, len(totals.unreleased)) == (1, 1, 1)
     assert ledger.problems() == []
 
 
@@ -142,7 +142,7 @@ def test_an_abort_that_can_not_be_noted_is_still_an_abort(ledger, monkeypatch):
     with pytest.raises(ReleaseAborted, match="could not note the abort") as caught:
         wind.release(made, epsilon=1, alpha=0.1, method="wpo", ledger=ledger)
     assert "0.314159" not in visible(caught.value)
-    assert ledger.standing("farm").spent == 1
+    assert ledger.totals("farm").spent == 1
 
 
 def test_a_later_release_lists_the_abort(ledger, monkeypatch, tmp_path):
@@ -195,5 +195,5 @@ def test_a_public_failure_loses_nothing_that_was_paid_for(
     placed = made.write(tmp_path / "out")
     assert all(finding.ok for finding in verify_bundle(placed))
     assert made.data["power"].between(0, 1).all()
-    standing = ledger.standing("farm")
-    assert (standing.spent, standing.aborts, standing.unreleased) == (1, 0, set())
+    totals = ledger.totals("farm")
+    assert (totals.spent, totals.aborts, totals.unreleased) == (1, 0, set())

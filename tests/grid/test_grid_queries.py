@@ -335,7 +335,7 @@ def make(tmp_path, models, **how):
 
 
 def spent(tmp_path):
-    return Ledger(tmp_path / "own.sqlite").standing("rts")
+    return Ledger(tmp_path / "own.sqlite").totals("rts")
 
 
 def test_models_without_a_cost_are_refused_before_any_charge(tmp_path):

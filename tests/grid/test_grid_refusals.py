@@ -195,7 +195,7 @@ def test_a_cap_is_not_passed(network, ledger):
     grid.release(network, models, **call)
     with pytest.raises(BudgetRefused, match=r"requested 1, remaining 0\.5"):
         grid.release(network, models, **call)
-    assert ledger.standing("tiny").spent == 1
+    assert ledger.totals("tiny").spent == 1
 
 
 # -- populations -----------------------------------------------------------------------------------

@@ -80,8 +80,8 @@ def test_every_method_and_parameter_is_charged_once(network, names, method, ledg
     total = ["total load"] if "load" in names else []
     assert charge.body["private"] == sorted([*names, *total])
     assert charge.body["clear"] == sorted(set(COLUMNS) - set(names))
-    standing = ledger.standing("grid")
-    assert {name: one.alpha for name, one in standing.reference.items()} == {
+    totals = ledger.totals("grid")
+    assert {name: one.alpha for name, one in totals.reference.items()} == {
         name: ALPHA[name] for name in names
     }
 
@@ -127,7 +127,7 @@ def test_the_papers_test_system(rts96, names, method, ledger):
     alpha = {name: 1 if name == "cost" else 15 for name in names}
     call = {"epsilon": 1, "alpha": alpha, "method": method, "ledger": ledger, **rounds}
     made = grid.release(rts96, models, parameter=names, **call)
-    assert ledger.standing(rts96.name).spent == 1
+    assert ledger.totals(rts96.name).spent == 1
     settings = made.statement.body["settings"]
     assert not [name for name in settings if "failed" in name]
     served = np.isfinite(made.solutions.cost)
@@ -257,7 +257,7 @@ def test_a_published_total_doubles_the_noise_and_is_met(network, ledger):
     # What was published can't be private again, with nothing charged for asking.
     with pytest.raises(LedgerRefused, match="total load"):
         grid.release(network, models, **call)
-    assert ledger.standing("grid").spent == 1
+    assert ledger.totals("grid").spent == 1
 
 
 def test_a_total_that_was_private_is_not_published_later(network, ledger):
@@ -266,7 +266,7 @@ def test_a_total_that_was_private_is_not_published_later(network, ledger):
     grid.release(network, models, **call)
     with pytest.raises(LedgerRefused, match="total load"):
         grid.release(network, models, published_total=150, **call)
-    assert ledger.standing("grid").spent == 1
+    assert ledger.totals("grid").spent == 1
 
 
 def test_what_was_public_in_one_release_is_not_private_in_the_next(network, ledger):
@@ -284,7 +284,7 @@ def test_a_smaller_alpha_is_charged_by_steps_of_the_reference(network, ledger):
         made = grid.release(
             network, models, epsilon=1, alpha=alpha, method="laplace", ledger=ledger
         )
-        assert ledger.standing("tiny").spent == spent
+        assert ledger.totals("tiny").spent == spent
         # Sums are about one size of a step, and the statement says which.
         recorded = made.statement.body["ledger"]
         assert recorded["spent_so_far"] == str(spent)
@@ -346,7 +346,7 @@ def test_an_exact_restoration_that_fails_falls_back_to_the_steps(network, ledger
     call = request(("capacity",), method="paper", rounds=1, restoration="exact", ledger=ledger)
     made = grid.release(network, models, **call)
     assert made.statement.body["restoration"]["solver"] == "convex-concave steps with HiGHS"
-    assert ledger.standing("tiny").spent == 1
+    assert ledger.totals("tiny").spent == 1
 
 
 # -- the statement and the bundle ------------------------------------------------------------------

@@ -124,7 +124,7 @@ def test_choose_see_copy_and_run(page, ledger, tmp_path):
 
     run_command(words)
     assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
-    assert Ledger(ledger).standing("north farm").spent == 5
+    assert Ledger(ledger).totals("north farm").spent == 5
     page.fill("#epsilon", "2")
     sync_api.expect(page.locator("#budget")).to_contain_text("has spent 5 so far")
 
@@ -164,7 +164,7 @@ def test_the_command_for_a_network_makes_a_release_that_works(page, ledger, tmp_
     words = shlex.split(page.evaluate("() => navigator.clipboard.readText()"))
     run_command(words)
     assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
-    assert Ledger(ledger).standing("south grid").spent == 1
+    assert Ledger(ledger).totals("south grid").spent == 1
 
 
 def test_a_mistake_is_told_and_gives_no_command(page):

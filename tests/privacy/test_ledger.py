@@ -12,10 +12,10 @@ import pytest
 from conftest import FULL, adjacency, make_account
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused
-from gridveil.privacy import location
-from gridveil.privacy.chain import breaks, entry_hash
 from gridveil.privacy.ledger import Ledger
-from gridveil.privacy.standing import Reference
+from gridveil.privacy.ledger import path as location
+from gridveil.privacy.ledger.entries import breaks, entry_hash
+from gridveil.privacy.ledger.totals import Reference
 
 FORK = multiprocessing.get_context("fork")
 
@@ -46,7 +46,7 @@ def tamper(ledger, *statements):
 def test_charges_add_up_exactly(ledger):
     for _ in range(10):
         charge(ledger, "0.1")
-    assert ledger.standing("farm").spent == 1
+    assert ledger.totals("farm").spent == 1
 
 
 def test_a_cap_refuses_with_figures_and_changes_nothing(ledger):
@@ -59,25 +59,25 @@ def test_a_cap_refuses_with_figures_and_changes_nothing(ledger):
     assert caught.value.difference == Fraction(1, 4)
     assert ledger.entries() == before
     charge(ledger, "0.25")
-    assert ledger.standing("farm").remaining == 0
+    assert ledger.totals("farm").remaining == 0
 
 
 def test_a_cap_can_be_raised_lowered_and_removed(ledger):
     charge(ledger, 2)
     ledger.set_cap("farm", 1)
-    assert ledger.standing("farm").remaining == 0
+    assert ledger.totals("farm").remaining == 0
     with pytest.raises(BudgetRefused):
         charge(ledger, "0.001")
     ledger.set_cap("farm", None)
     charge(ledger, 5)
-    assert ledger.standing("farm").spent == 7
+    assert ledger.totals("farm").spent == 7
 
 
 def test_spellings_of_a_name_share_one_budget(ledger):
     charge(ledger, 1, "North Farm")
     charge(ledger, 1, "  north   FARM ")
-    assert ledger.standing("north farm").spent == 2
-    assert len(ledger.standings()) == 1
+    assert ledger.totals("north farm").spent == 2
+    assert len(ledger.all_totals()) == 1
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\x00b", "x" * 201])
@@ -95,8 +95,8 @@ def test_releases_at_different_alphas_add_up_at_the_reference(ledger):
     assert charge(ledger, 1, alpha=10).charged == 3  # three steps of 10 make one of 30
     assert charge(ledger, 1, alpha=7).charged == 5  # ceil(30/7)
     assert charge(ledger, 1, alpha=60).charged == 1  # protects a step of 30 as well
-    assert ledger.standing("farm").spent == 10
-    assert ledger.standing("farm").reference == {"power": Reference(Fraction(30), "MW")}
+    assert ledger.totals("farm").spent == 10
+    assert ledger.totals("farm").reference == {"power": Reference(Fraction(30), "MW")}
 
 
 def test_the_scaled_charge_is_what_the_cap_counts(ledger):
@@ -110,7 +110,7 @@ def test_the_scaled_charge_is_what_the_cap_counts(ledger):
 def test_each_parameter_has_its_own_reference(ledger):
     charge(ledger, 1, parameter="capacity", alpha=30)
     charge(ledger, 1, parameter="cost", alpha=1, unit="$/MWh")
-    assert ledger.standing("farm").spent == 2
+    assert ledger.totals("farm").spent == 2
 
 
 def test_of_parameters_charged_together_the_largest_factor_counts(ledger):
@@ -149,7 +149,7 @@ def test_a_change_of_the_measure_is_refused(ledger):
     shares(ledger, "0.15", one=2750)
     with pytest.raises(LedgerRefused, match="was in kW before, and is in MW"):
         shares(ledger, "0.15", measure="MW", one=2.75)
-    assert ledger.standing("farm").spent == 1
+    assert ledger.totals("farm").spent == 1
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_reference_that_makes_no_sense_is_damage(ledger, one):
     with ledger._file.transaction() as (connection, _):
         ledger._file.append(connection, "charge", "farm", body)
     with pytest.raises(LedgerError, match="can't be understood"):
-        ledger.standing("farm")
+        ledger.totals("farm")
 
 
 def test_a_published_hash_can_not_be_checked_by_a_guess(ledger):
@@ -230,8 +230,8 @@ def test_eight_processes_can_not_overspend(tmp_path):
         worker.join()
     ledger = Ledger(path)
     assert accepted == 100
-    assert ledger.standing("raced").spent == 100
-    assert ledger.standing("raced").charges == 100
+    assert ledger.totals("raced").spent == 100
+    assert ledger.totals("raced").charges == 100
     assert ledger.problems() == []
 
 
@@ -249,7 +249,7 @@ def test_eight_processes_can_make_the_ledger_at_once(tmp_path):
     for worker in workers:
         worker.join(timeout=60)
     assert [worker.exitcode for worker in workers] == [0] * 8
-    assert Ledger(path).standing("first").spent == 8
+    assert Ledger(path).totals("first").spent == 8
     assert Ledger(path).problems() == []
 
 
@@ -276,7 +276,7 @@ def test_a_charge_that_was_confirmed_survives_a_kill(tmp_path):
             except EOFError:
                 break
         ledger = Ledger(path)
-        assert ledger.standing("killed").spent >= confirmed
+        assert ledger.totals("killed").spent >= confirmed
         assert ledger.problems() == []
 
 

@@ -230,8 +230,8 @@ def test_a_failing_query_aborts_charged_and_silent(ledger, query):
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
     assert account.budget.remaining == 0
-    assert ledger.standing("test").aborts == 1
-    assert ledger.standing("test").spent == 1
+    assert ledger.totals("test").aborts == 1
+    assert ledger.totals("test").spent == 1
 
 
 def test_later_releases_list_the_abort(ledger):

@@ -68,7 +68,7 @@ def test_every_method_makes_a_sound_bundle(method, ledger, tmp_path):
     placed = made.write(tmp_path / "out")
     assert all(finding.ok for finding in verify_bundle(placed))
     assert made.statement.dp_valid
-    assert ledger.standing("wind records").spent == 1
+    assert ledger.totals("wind records").spent == 1
     assert sum(record.epsilon for record in made.account.records) == 1
     assert made.account.budget.remaining == 0
     released = pq.read_table(placed / "records.parquet")
@@ -207,8 +207,8 @@ def test_a_failure_half_way_is_charged_silent_and_leaves_no_bundle(ledger, monke
     with pytest.raises(ReleaseAborted) as caught:
         wind.release(records, epsilon=1, alpha=0.1, ledger=ledger)
     assert "1234" not in str(caught.value)
-    assert ledger.standing("wind records").spent == 1
-    assert ledger.standing("wind records").aborts == 1
+    assert ledger.totals("wind records").spent == 1
+    assert ledger.totals("wind records").aborts == 1
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_a_column_that_was_published_in_clear_is_never_private_later(ledger):
     third = wind.read_records(table, power="power", public=["setpoint"], **common)
     with pytest.raises(LedgerRefused):
         wind.release(third, epsilon=1, alpha=0.1, ledger=ledger)
-    assert ledger.standing("farm").charges == 1
+    assert ledger.totals("farm").charges == 1
 
 
 # -- the command line ------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def test_the_command_makes_a_bundle_and_evaluates_it(scada, tmp_path):
     assert (released["power_kw"] != source["power_kw"]).mean() > 0.9
     assert run("verify", out).exit_code == 0
     ledger = Ledger()
-    assert ledger.standing("north farm").spent == 1
+    assert ledger.totals("north farm").spent == 1
     assert run("ledger", "verify", "--bundle", out).exit_code == 0
     shown = run("wind", "evaluate", out, "--against", scada)
     assert shown.exit_code == 0, shown.output

@@ -14,9 +14,7 @@ from gridveil.errors import InputError, show_exact
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from gridveil.privacy.chain import Entry
-    from gridveil.privacy.ledger import Ledger
-    from gridveil.privacy.standing import Standing
+    from gridveil.privacy.ledger import Entry, Ledger, Totals
 
 app = typer.Typer(help="See, cap and check what has been spent.", no_args_is_help=True)
 
@@ -64,18 +62,18 @@ def cap(
     book = Ledger(ledger)
     known = bool(book.entries(dataset))
     book.set_cap(dataset, epsilon)
-    standing = book.standing(dataset)
+    totals = book.totals(dataset)
     out().print(f"Ledger {plain(book.path)}")
-    out().print(_table([standing]))
+    out().print(_table([totals]))
     if not known:
         err().print(
-            f"[yellow]note:[/] {plain(repr(standing.dataset))} is a new name in this ledger "
+            f"[yellow]note:[/] {plain(repr(totals.dataset))} is a new name in this ledger "
             "(gridveil ledger show lists all)."
         )
-    if standing.overspent:
+    if totals.overspent:
         err().print(
             f"[yellow]warning:[/] the cap is below what is spent already, by "
-            f"{show_exact(standing.overspent)}: no release will be allowed."
+            f"{show_exact(totals.overspent)}: no release will be allowed."
         )
 
 
@@ -112,8 +110,7 @@ def verify(
 
 
 def _existing(path: Path | None) -> Ledger:
-    from gridveil.privacy.ledger import Ledger
-    from gridveil.privacy.location import ledger_path
+    from gridveil.privacy.ledger import Ledger, ledger_path
 
     if not os.path.exists(ledger_path(path)):
         raise InputError(
@@ -139,19 +136,19 @@ def _recorded(folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def _show_all(ledger: Ledger, as_json: bool) -> None:
-    standings = ledger.standings()
+    all_totals = ledger.all_totals()
     if as_json:
-        print_json({"ledger": str(ledger.path), "datasets": [_summary(one) for one in standings]})
+        print_json({"ledger": str(ledger.path), "datasets": [_summary(one) for one in all_totals]})
         return
     out().print(f"Ledger {plain(ledger.path)}")
-    out().print(_table(standings))
+    out().print(_table(all_totals))
 
 
-def _table(standings: list[Standing]) -> Table:
+def _table(all_totals: list[Totals]) -> Table:
     shown = table(
         "dataset", "spent", "cap", "remaining", "reference alpha", "charges", "without release"
     )
-    for one in standings:
+    for one in all_totals:
         alphas = ", ".join(f"{name} {alpha}" for name, alpha in one.reference.items())
         shown.add_row(
             one.dataset,
@@ -167,7 +164,7 @@ def _table(standings: list[Standing]) -> Table:
 
 def _show_one(ledger: Ledger, dataset: str, as_json: bool) -> None:
     entries = ledger.entries(dataset)
-    standing = ledger.standing(dataset)
+    totals = ledger.totals(dataset)
     if not entries:
         raise InputError(
             f"The ledger has no dataset {dataset!r}.",
@@ -175,29 +172,27 @@ def _show_one(ledger: Ledger, dataset: str, as_json: bool) -> None:
         )
     if as_json:
         rows = [{"entry": e.number, "time": e.time, "kind": e.kind, **e.body} for e in entries]
-        print_json({**_summary(standing), "entries": rows})
+        print_json({**_summary(totals), "entries": rows})
         return
-    shown = table("entry", "time", "what", "charged", "details", title=standing.dataset)
+    shown = table("entry", "time", "what", "charged", "details", title=totals.dataset)
     for entry in entries:
-        shown.add_row(str(entry.number), entry.time, *_line(entry, standing))
+        shown.add_row(str(entry.number), entry.time, *_line(entry, totals))
     out().print(shown)
-    out().print(f"Spent {show_exact(standing.spent)} in all.")
+    out().print(f"Spent {show_exact(totals.spent)} in all.")
 
 
-def _line(entry: Entry, standing: Standing) -> tuple[str, str, str]:
+def _line(entry: Entry, totals: Totals) -> tuple[str, str, str]:
     body = entry.body
     if entry.kind == "charge":
         alphas = ", ".join(f"{n} by {a['alpha']} {a['unit']}" for n, a in body["adjacency"].items())
-        open_charge = (
-            " (charged, no release recorded)" if entry.number in standing.unreleased else ""
-        )
+        open_charge = " (charged, no release recorded)" if entry.number in totals.unreleased else ""
         return "charge", body["charged"], f"{body['purpose']}; {alphas}{open_charge}"
     if entry.kind == "cap":
         return "cap", "", "none" if body["cap"] is None else f"at most {body['cap']}"
     return entry.kind, "", f"of charge {body['charge']}"
 
 
-def _summary(one: Standing) -> dict[str, Any]:
+def _summary(one: Totals) -> dict[str, Any]:
     return {
         "dataset": one.dataset,
         "spent": str(one.spent),

@@ -98,7 +98,7 @@ def check_bundle(
         Where it can't be written, or would take an input or the ledger away with an older bundle.
     """
     from gridveil.bundle import check_target
-    from gridveil.privacy.location import ledger_path
+    from gridveil.privacy.ledger import ledger_path
 
     target = check_target(folder, force=force)
     files = [path for one in inputs if os.path.exists(path := _expanded(one))]

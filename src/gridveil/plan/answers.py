@@ -15,10 +15,14 @@ from gridveil.plan.kind import Choice, Kind, Metric, command_line
 from gridveil.plan.runs import Results, Runner
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import exact
-from gridveil.privacy.ledger import Ledger
-from gridveil.privacy.location import ledger_path
-from gridveil.privacy.names import checked_name
-from gridveil.privacy.standing import Standing, refuse_exposed, steps_to_reference
+from gridveil.privacy.ledger import (
+    Ledger,
+    Totals,
+    checked_name,
+    ledger_path,
+    refuse_exposed,
+    steps_to_reference,
+)
 from gridveil.privacy.statement import Statement
 from gridveil.report.charts import Chart
 from gridveil.report.page import certainty, factor
@@ -136,12 +140,12 @@ class Planner:
             text = "Name the data to see what it has spent, and what this release would add."
             return {"state": "none", "text": text}
         try:
-            standing = Ledger(path).standing(dataset)
-            refuse_exposed(standing, *kind.exposure(choice, fields))
-            steps = steps_to_reference(standing, kind.charged(choice, fields))
+            totals = Ledger(path).totals(dataset)
+            refuse_exposed(totals, *kind.exposure(choice, fields))
+            steps = steps_to_reference(totals, kind.charged(choice, fields))
         except GridveilError as error:
             return {"state": "refused", "text": str(error)}
-        return _outlook(standing, choice.epsilon, steps)
+        return _outlook(totals, choice.epsilon, steps)
 
     def _command(
         self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str
@@ -160,7 +164,7 @@ class Planner:
         return {"command": command_line(words), "command_problem": None}
 
 
-def _outlook(standing: Standing, epsilon: Fraction, steps: int) -> dict[str, Any]:
+def _outlook(totals: Totals, epsilon: Fraction, steps: int) -> dict[str, Any]:
     """What the ledger would make of a release."""
     charge = epsilon * steps
     counted = (
@@ -170,20 +174,20 @@ def _outlook(standing: Standing, epsilon: Fraction, steps: int) -> dict[str, Any
         else "."
     )
     text = (
-        f"{standing.dataset!r} has spent {show_exact(standing.spent)} so far. This release would "
+        f"{totals.dataset!r} has spent {show_exact(totals.spent)} so far. This release would "
         f"be charged {show_exact(charge)}{counted} "
     )
-    if standing.cap is None or standing.remaining is None:
-        text += f"Then {show_exact(standing.spent + charge)} is spent; no cap is set."
-    elif charge > standing.remaining:
+    if totals.cap is None or totals.remaining is None:
+        text += f"Then {show_exact(totals.spent + charge)} is spent; no cap is set."
+    elif charge > totals.remaining:
         text += (
-            f"Only {show_exact(standing.remaining)} is left of its cap {show_exact(standing.cap)}: "
+            f"Only {show_exact(totals.remaining)} is left of its cap {show_exact(totals.cap)}: "
             "the ledger would refuse it."
         )
         return {"state": "refused", "text": text}
     else:
-        left = show_exact(standing.remaining - charge)
-        text += f"Then {left} is left of its cap {show_exact(standing.cap)}."
+        left = show_exact(totals.remaining - charge)
+        text += f"Then {left} is left of its cap {show_exact(totals.cap)}."
     return {"state": "good", "text": text}
 
 

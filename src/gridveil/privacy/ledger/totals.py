@@ -24,7 +24,7 @@ from typing import Any
 
 from gridveil.errors import LedgerRefused, show_exact
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.chain import Entry
+from gridveil.privacy.ledger.entries import Entry
 
 _RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
@@ -53,7 +53,7 @@ class Reference:
 
 
 @dataclass
-class Standing:
+class Totals:
     """What the entries of one dataset add up to."""
 
     dataset: str
@@ -112,38 +112,38 @@ def _rational(text: str) -> Fraction:
     return Fraction(text)
 
 
-def refuse_exposed(standing: Standing, hidden: Sequence[str], clear: Sequence[str]) -> None:
+def refuse_exposed(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) -> None:
     """Raise `LedgerRefused` where a release would mix private and public."""
     for name in hidden:
-        if name in standing.clear:
+        if name in totals.clear:
             raise LedgerRefused(
-                f"{name} of {standing.dataset!r} was published in clear by ledger entry "
-                f"{standing.clear[name]}, so it can't be private any more.",
+                f"{name} of {totals.dataset!r} was published in clear by ledger entry "
+                f"{totals.clear[name]}, so it can't be private any more.",
                 remedy="Release together what must be private together.",
             )
     for name in clear:
-        if name in standing.private or name in hidden:
+        if name in totals.private or name in hidden:
             raise LedgerRefused(
-                f"{name} of {standing.dataset!r} is private in this or an earlier release; "
+                f"{name} of {totals.dataset!r} is private in this or an earlier release; "
                 "publishing it in clear would undo that guarantee.",
                 remedy="Make it private in this release too.",
             )
 
 
-def steps_to_reference(standing: Standing, one: Adjacency) -> int:
+def steps_to_reference(totals: Totals, one: Adjacency) -> int:
     """How many steps of a release's alpha make up the reference alpha."""
-    reference = standing.reference.get(one.parameter)
+    reference = totals.reference.get(one.parameter)
     if reference is None:
         return 1
     if reference.unit != one.unit:
         raise LedgerRefused(
-            f"{one.parameter} of {standing.dataset!r} was charged in {reference.unit} before, and "
+            f"{one.parameter} of {totals.dataset!r} was charged in {reference.unit} before, and "
             f"this release counts alpha in {one.unit}.",
             remedy=f"Give alpha in {reference.unit} (reference: {reference}).",
         )
     if reference.measure != one.measure:
         raise LedgerRefused(
-            f"{one.parameter} of {standing.dataset!r} was in {reference.measure} before, and is in "
+            f"{one.parameter} of {totals.dataset!r} was in {reference.measure} before, and is in "
             f"{one.measure} in this release.",
             remedy=f"Give it in {reference.measure}.",
         )

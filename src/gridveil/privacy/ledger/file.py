@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.errors import LedgerError, reason
-from gridveil.privacy.chain import (
+from gridveil.privacy.ledger.entries import (
     Entry,
     breaks,
     canonical,
@@ -27,8 +27,8 @@ from gridveil.privacy.chain import (
     first_link,
     read_entry,
 )
-from gridveil.privacy.location import refuse_network_file_system
-from gridveil.privacy.names import name_key
+from gridveil.privacy.ledger.names import name_key
+from gridveil.privacy.ledger.path import refuse_network_file_system
 
 _FORMAT = 1
 _PATIENCE = 60.0  # seconds to wait for another process's transaction

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridveil.errors import InputError
-from gridveil.privacy.names import checked_name
+from gridveil.privacy.ledger.names import checked_name
 
 
 @dataclass(frozen=True)

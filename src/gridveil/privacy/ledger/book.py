@@ -1,11 +1,6 @@
-"""The ledger: the durable record of how much epsilon each dataset has spent.
+"""The ledger itself: charges, caps and notes are written here, and read back.
 
-One append-only table (`ledger_file`), each entry chained by hash to all before it. Everything
-else (what is spent, the cap, the reference alpha, what is public) follows from the entries, so
-there is nothing to fall out of step. A release is charged before it draws noise; a charge without
-a release stays spent.
-
-What the entries of a dataset add up to, and the rules for the next one, are in `standing`.
+A release is charged before it draws noise; a charge without a release stays spent.
 """
 
 from __future__ import annotations
@@ -19,13 +14,13 @@ from typing import Any
 from gridveil.errors import BudgetRefused, InputError, LedgerError
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Exact, exact
-from gridveil.privacy.chain import Entry
-from gridveil.privacy.ledger_file import LedgerFile
-from gridveil.privacy.location import ledger_path
-from gridveil.privacy.names import checked_name, name_key
-from gridveil.privacy.standing import (
+from gridveil.privacy.ledger.entries import Entry
+from gridveil.privacy.ledger.file import LedgerFile
+from gridveil.privacy.ledger.names import checked_name, name_key
+from gridveil.privacy.ledger.path import ledger_path
+from gridveil.privacy.ledger.totals import (
     Reference,
-    Standing,
+    Totals,
     refuse_exposed,
     steps_to_reference,
 )
@@ -53,7 +48,7 @@ class Ledger:
     Parameters
     ----------
     path
-        The file; see `gridveil.privacy.location.ledger_path` for the default.
+        The file; see `ledger_path` for the default.
     """
 
     def __init__(self, path: Path | str | None = None) -> None:
@@ -94,16 +89,16 @@ class Ledger:
         if not adjacency:
             raise InputError("A charge needs at least one private parameter.")
         with self._file.transaction() as (connection, entries):
-            standing = self._standing(dataset, entries)
+            totals = self._totals(dataset, entries)
             hidden = [one.parameter for one in adjacency] if private is None else private
-            refuse_exposed(standing, hidden, clear)
-            factor = max(steps_to_reference(standing, one) for one in adjacency)
+            refuse_exposed(totals, hidden, clear)
+            factor = max(steps_to_reference(totals, one) for one in adjacency)
             charged = amount * factor
-            remaining = standing.remaining
+            remaining = totals.remaining
             if remaining is not None and charged > remaining:
-                name = f"dataset {standing.dataset!r}"
+                name = f"dataset {totals.dataset!r}"
                 raise BudgetRefused(
-                    charged, remaining, of=name, times=factor, overspent=standing.overspent
+                    charged, remaining, of=name, times=factor, overspent=totals.overspent
                 )
             body = {
                 "epsilon": str(amount),
@@ -113,19 +108,19 @@ class Ledger:
                 "private": sorted(hidden),
                 "purpose": purpose,
             }
-            entry = self._file.append(connection, "charge", standing.dataset, body)
-            self._add(standing, entry)
+            entry = self._file.append(connection, "charge", totals.dataset, body)
+            self._add(totals, entry)
         return Charge(
             self.id,
             entry.number,
             entry.hash,
-            standing.dataset,
+            totals.dataset,
             amount,
             charged,
-            standing.spent,
-            standing.aborts,
-            {one.parameter: standing.reference[one.parameter] for one in adjacency},
-            standing.cap,
+            totals.spent,
+            totals.aborts,
+            {one.parameter: totals.reference[one.parameter] for one in adjacency},
+            totals.cap,
         )
 
     def record_release(self, charge: Charge, statement_sha256: str) -> None:
@@ -140,21 +135,21 @@ class Ledger:
         """Set the most that a dataset may ever spend, or take the cap away with None."""
         amount = None if cap is None else str(exact(cap, name="the cap"))
         with self._file.transaction() as (connection, entries):
-            standing = self._standing(dataset, entries)
-            self._file.append(connection, "cap", standing.dataset, {"cap": amount})
+            totals = self._totals(dataset, entries)
+            self._file.append(connection, "cap", totals.dataset, {"cap": amount})
 
     # -- reading ------------------------------------------------------------------------------
 
-    def standing(self, dataset: str) -> Standing:
+    def totals(self, dataset: str) -> Totals:
         """What a dataset has spent, its cap, its reference alphas and what is public of it."""
-        return self._standing(dataset, self.entries())
+        return self._totals(dataset, self.entries())
 
-    def standings(self) -> list[Standing]:
-        """The standing of every dataset, in the order of their first entries."""
-        found: dict[str, Standing] = {}
+    def all_totals(self) -> list[Totals]:
+        """The totals of every dataset, in the order of their first entries."""
+        found: dict[str, Totals] = {}
         for entry in self.entries():
-            standing = found.setdefault(name_key(entry.dataset), Standing(entry.dataset))
-            self._add(standing, entry)
+            totals = found.setdefault(name_key(entry.dataset), Totals(entry.dataset))
+            self._add(totals, entry)
         return list(found.values())
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
@@ -210,7 +205,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         try:
-            state = f"{len(self.standings())} datasets"
+            state = f"{len(self.all_totals())} datasets"
         except LedgerError:
             state = "damaged"
         return f"Ledger({str(self.path)!r}, {state})"
@@ -219,16 +214,16 @@ class Ledger:
         with self._file.transaction() as (connection, _):
             self._file.append(connection, kind, charge.dataset, body)
 
-    def _standing(self, dataset: str, entries: Sequence[Entry]) -> Standing:
-        standing = Standing(checked_name(dataset))
+    def _totals(self, dataset: str, entries: Sequence[Entry]) -> Totals:
+        totals = Totals(checked_name(dataset))
         for entry in _of(dataset, entries):
-            standing.dataset = entry.dataset
-            self._add(standing, entry)
-        return standing
+            totals.dataset = entry.dataset
+            self._add(totals, entry)
+        return totals
 
-    def _add(self, standing: Standing, entry: Entry) -> None:
+    def _add(self, totals: Totals, entry: Entry) -> None:
         try:
-            standing.add(entry)
+            totals.add(entry)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise self._file.damaged(f"entry {entry.number} can't be understood") from None
 
