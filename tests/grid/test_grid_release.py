@@ -252,6 +252,7 @@ def test_a_published_total_doubles_the_noise_and_is_met(network, ledger):
     assert "two entries, one up and one down" in body["guarantee"]["adjacency"]
     assert "total load" in body["published_in_clear"]
     (charge,) = ledger.entries()
+    assert list(charge.body["adjacency"]) == ["load"]
     assert "total load" in charge.body["clear"]
     assert "total load" not in charge.body["private"]
     # What was published can't be private again, with nothing charged for asking.

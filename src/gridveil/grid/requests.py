@@ -216,6 +216,7 @@ def neighbours(
                 unit=PARAMETERS[name][2],
                 limits=ends,
                 entries=part.stop - part.start,
+                key=name,
             )
         )
     return found

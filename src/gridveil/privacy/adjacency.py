@@ -22,7 +22,7 @@ class Adjacency:
     Parameters
     ----------
     parameter
-        The private parameter: ``"power"``, ``"capacity"``.
+        The private parameter, in the words that people read.
     alpha
         How far the one entry may move.
     unit
@@ -34,6 +34,8 @@ class Adjacency:
     wholes, measure
         Where alpha is a share: of what, by name (the capacity of each turbine), and its unit. The
         ledger compares amounts, not shares.
+    key
+        What the ledger knows the parameter by, whatever the words: ``"power"``, ``"load"``.
     """
 
     parameter: str
@@ -43,6 +45,11 @@ class Adjacency:
     entries: int
     wholes: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
     measure: str = ""
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            object.__setattr__(self, "key", self.parameter)
 
     @classmethod
     def of(
@@ -55,6 +62,7 @@ class Adjacency:
         entries: int,
         wholes: Mapping[str, Fraction] | None = None,
         measure: str = "",
+        key: str = "",
     ) -> Adjacency:
         """Check what a user gave and make an adjacency of it."""
         amount = exact(alpha, name="alpha", unit=None if unit.startswith("of ") else unit)
@@ -67,7 +75,7 @@ class Adjacency:
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")
-        return cls(parameter, amount, unit, limits, entries, wholes or {}, measure)
+        return cls(parameter, amount, unit, limits, entries, wholes or {}, measure, key)
 
     @property
     def steps_over_range(self) -> int:

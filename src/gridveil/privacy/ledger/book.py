@@ -14,7 +14,7 @@ from typing import Any
 from gridveil.errors import BudgetRefused, InputError, LedgerError
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Exact, exact
-from gridveil.privacy.ledger.entries import Entry
+from gridveil.privacy.ledger.entries import VERSION, Entry, checked_key
 from gridveil.privacy.ledger.file import LedgerFile
 from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.ledger.path import ledger_path
@@ -81,7 +81,7 @@ class Ledger:
         clear
             What the release will publish as it is: parameters of a network, columns of a table.
         private
-            What it keeps private, in the same words; the names of the parameters by default.
+            What it keeps private, in the same words; the keys of the parameters by default.
         purpose
             What is released, in a few public words.
         """
@@ -90,7 +90,7 @@ class Ledger:
             raise InputError("A charge needs at least one private parameter.")
         with self._file.transaction() as (connection, entries):
             totals = self._totals(dataset, entries)
-            hidden = [one.parameter for one in adjacency] if private is None else private
+            hidden = [one.key for one in adjacency] if private is None else private
             refuse_exposed(totals, hidden, clear)
             factor = max(steps_to_reference(totals, one) for one in adjacency)
             charged = amount * factor
@@ -103,7 +103,8 @@ class Ledger:
             body = {
                 "epsilon": str(amount),
                 "charged": str(charged),
-                "adjacency": {one.parameter: _adjacency(one) for one in adjacency},
+                "version": VERSION,
+                "adjacency": {checked_key(one.key): _adjacency(one) for one in adjacency},
                 "clear": sorted(clear),
                 "private": sorted(hidden),
                 "purpose": purpose,
@@ -119,7 +120,7 @@ class Ledger:
             charged,
             totals.spent,
             totals.aborts,
-            {one.parameter: totals.reference[one.parameter] for one in adjacency},
+            {one.key: totals.reference[one.key] for one in adjacency},
             totals.cap,
         )
 

@@ -30,7 +30,8 @@ from gridveil.privacy.ledger.entries import (
 from gridveil.privacy.ledger.names import name_key
 from gridveil.privacy.ledger.path import refuse_network_file_system
 
-_FORMAT = 1
+_FORMAT = 2
+_KNOWN = (1, 2)  # 1: keys without a version; it becomes 2 with the first entry that is added
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
 _READERS = 5.0  # seconds to wait for those that read while an entry goes from the log to the file
 
@@ -115,6 +116,8 @@ class LedgerFile:
             "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
         ).fetchone()
         number, previous = (last[0] + 1, last[1]) if last else (1, first_link(self.id))
+        # An older GridVeil would misread what is added from here on.
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         body = {**body, "salt": uuid.uuid4().hex}
         digest = entry_hash(number, now, kind, dataset, body, previous)
@@ -161,7 +164,7 @@ class LedgerFile:
 
     def _create(self) -> None:
         with self.connect() as connection:
-            if self._format(connection) == _FORMAT:
+            if self._format(connection) in _KNOWN:
                 return
             _switch_to_wal(connection)
             connection.execute("BEGIN IMMEDIATE")

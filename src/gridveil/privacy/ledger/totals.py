@@ -24,7 +24,7 @@ from typing import Any
 
 from gridveil.errors import LedgerRefused, show_exact
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger.entries import Entry
+from gridveil.privacy.ledger.entries import Entry, read_key
 
 _RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
@@ -86,7 +86,7 @@ class Totals:
             self.spent += _rational(body["charged"])
             self.unreleased.add(entry.number)
             for name, one in body["adjacency"].items():
-                self.reference.setdefault(name, _reference(one))
+                self.reference.setdefault(read_key(name, entry.version), _reference(one))
             for name in body["private"]:
                 self.private.setdefault(name, entry.number)
             for name in body["clear"]:
@@ -132,7 +132,7 @@ def refuse_exposed(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) 
 
 def steps_to_reference(totals: Totals, one: Adjacency) -> int:
     """How many steps of a release's alpha make up the reference alpha."""
-    reference = totals.reference.get(one.parameter)
+    reference = totals.reference.get(one.key)
     if reference is None:
         return 1
     if reference.unit != one.unit:

@@ -1,0 +1,102 @@
+"""Ledgers that earlier versions wrote, and the keys that charges are found by.
+
+``ledgers/before-versions.sqlite`` was written before keys had a version: a network's loads under
+a key that holds prose (capped, released and aborted), and one wind farm under two spellings.
+"""
+
+import json
+import shutil
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from conftest import adjacency
+
+from gridveil.errors import InputError, LedgerError
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.ledger import Ledger, Reference
+from gridveil.privacy.sealed import Limits
+
+OLD = Path(__file__).parent / "ledgers" / "before-versions.sqlite"
+PROSE = "load (total published; two move, one up and one down)"
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "old.sqlite"
+    shutil.copy(OLD, path)
+    return Ledger(path)
+
+
+def load(words, alpha):
+    limits = Limits(0.0, 1000.0)
+    return Adjacency.of(
+        words, alpha=Fraction(alpha), unit="MW", limits=limits, entries=10, key="load"
+    )
+
+
+def charge(ledger, one, dataset="south grid"):
+    return ledger.charge(
+        dataset, epsilon=1, adjacency=[one], clear=["total load"], private=["load"], purpose="test"
+    )
+
+
+def test_an_old_ledger_opens_with_the_totals_that_it_had(old):
+    assert old.problems() == []
+    totals = old.totals("south grid")
+    assert (totals.spent, totals.cap, totals.charges, totals.aborts) == (Fraction(5, 2), 20, 2, 1)
+    assert totals.unreleased == {4}
+    assert totals.reference == {"load": Reference(Fraction(30), "MW")}
+    assert set(totals.clear) == {"capacity", "cost", "generator_limit", "total load"}
+
+
+@pytest.mark.parametrize("words", [PROSE, "load", "load (other words, as later versions may have)"])
+def test_a_smaller_alpha_after_an_old_charge_counts_six_times(old, words):
+    made = charge(old, load(words, 5))
+    assert (made.charged, made.spent) == (6, Fraction(17, 2))
+    assert made.reference == {"load": Reference(Fraction(30), "MW")}
+    assert Ledger(old.path).problems() == []
+    assert old.totals("south grid").spent == Fraction(17, 2)
+
+
+def test_no_word_for_people_decides_what_is_charged(ledger):
+    assert charge(ledger, load("load", 30)).charged == 1
+    assert charge(ledger, load("the loads", 5)).charged == 6
+    assert charge(ledger, load(PROSE, 5)).charged == 6
+
+
+def test_charges_hold_plain_keys_and_their_version(ledger):
+    charge(ledger, load(PROSE, 30))
+    (entry,) = ledger.entries()
+    assert (list(entry.body["adjacency"]), entry.body["version"]) == (["load"], 2)
+
+
+@pytest.mark.parametrize("key", ["load (all)", "two words", "Load", "a" * 65, "lo\u0430d"])
+def test_a_key_is_no_sentence(ledger, key):
+    with pytest.raises(InputError, match="can't be a key"):
+        charge(ledger, adjacency(key))
+    assert ledger.entries() == []
+
+
+def test_an_older_gridveil_refuses_what_this_one_added_to(old):
+    def version():
+        connection = sqlite3.connect(old.path)
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.close()
+        return found
+
+    old.totals("south grid")
+    assert version() == 1  # reading changes nothing
+    charge(old, load("load", 30))
+    assert version() == 2
+
+
+@pytest.mark.parametrize("version", [0, 3, "2", True, None])
+def test_an_unknown_version_is_not_guessed_at(ledger, version):
+    charge(ledger, load("load", 30))
+    body = {**ledger.entries()[0].body, "version": version}
+    with ledger._file.transaction() as (connection, _):
+        ledger._file.append(connection, "charge", "south grid", json.loads(json.dumps(body)))
+    with pytest.raises(LedgerError, match="can't be understood"):
+        ledger.totals("south grid")
