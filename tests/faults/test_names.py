@@ -177,6 +177,9 @@ def test_datasets_have_names_that_can_be_seen(name):
 
 def test_spellings_that_look_the_same_share_one_budget():
     assert name_key("North  Farm") == name_key("north farm") == name_key("\uff4eorth farm")
+    assert name_key("north-farm") == name_key("North_Farm") == name_key("(north) farm!")
+    assert name_key("feeder 1-1") != name_key("feeder 11")
+    assert name_key("---") != name_key("...")
     assert name_key("caf\u00e9") == name_key("cafe\u0301")
     assert name_key("farm") != name_key("f\u0430rm")  # Cyrillic: another letter, as documented
 

@@ -76,7 +76,9 @@ def test_a_cap_can_be_raised_lowered_and_removed(ledger):
 def test_spellings_of_a_name_share_one_budget(ledger):
     charge(ledger, 1, "North Farm")
     charge(ledger, 1, "  north   FARM ")
-    assert ledger.totals("north farm").spent == 2
+    charge(ledger, 1, "north-farm")
+    charge(ledger, 1, "North_Farm.")
+    assert ledger.totals("north farm").spent == 4
     assert len(ledger.all_totals()) == 1
 
 

@@ -26,11 +26,18 @@ def checked_name(dataset: str) -> str:
 def name_key(dataset: str) -> str:
     """What a name is found by.
 
-    Spellings that differ in case, spaces or the width of letters share one budget: a slip must
-    not double it. Letters of different scripts that look alike are different letters.
+    Spellings that differ in case, spaces, punctuation or the width of letters share one budget: a
+    slip must not double it. Letters of different scripts that look alike are different letters.
 
-    >>> name_key("North  Farm") == name_key("\uff2eorth farm")
+    >>> name_key("North_Farm") == name_key("\uff2eorth farm")
     True
     """
+    folded = old_name_key(dataset)
+    words = "".join(" " if unicodedata.category(one)[0] in "PSZ" else one for one in folded)
+    return " ".join(words.split()) or folded
+
+
+def old_name_key(dataset: str) -> str:
+    """What a name was found by before keys had a version: punctuation made a difference."""
     wide = unicodedata.normalize("NFKC", checked_name(dataset)).casefold()
     return " ".join(unicodedata.normalize("NFKC", wide).split())
