@@ -390,10 +390,7 @@ def test_streamed_records_equal_those_in_memory(how, missing, tmp_path, monkeypa
         np.testing.assert_array_equal(*speeds)
     for records, name in ((held, "held"), (streamed, "streamed")):
         records.write(tmp_path / name, _odd(records))
-    if how == "parquet":
-        assert pq.read_table(tmp_path / "held") == pq.read_table(tmp_path / "streamed")
-    else:
-        assert (tmp_path / "held").read_bytes() == (tmp_path / "streamed").read_bytes()
+    assert (tmp_path / "held").read_bytes() == (tmp_path / "streamed").read_bytes()
 
 
 def _odd(records):

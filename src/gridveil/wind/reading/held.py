@@ -28,7 +28,7 @@ from gridveil.wind.reading.columns import (
     to_numbers,
 )
 from gridveil.wind.reading.gathering import Growing, gather
-from gridveil.wind.reading.sources import BLOCK, Source
+from gridveil.wind.reading.sources import BLOCK, Source, damage_first
 
 
 class Held:
@@ -135,16 +135,18 @@ def _read(
     numbers = {name: Growing(np.float64, source.rows) for name in text_born}
     power = Growing(np.float64, source.rows)
     leftovers = layout.leftovers()
-    for piece in source.pieces([*layout.types]):
-        rows, gaps = complete_rows(piece, layout)
-        tally.add(piece, rows, gaps, rows.numbers[layout.speed])
-        leftovers.add(rows.columns)
-        for name, column in columns.items():
-            array = rows.columns[name]
-            column.add(array.dictionary_encode() if name == layout.turbine else array)
-        for name, values in numbers.items():
-            values.add(rows.numbers[name])
-        power.add(rows.power)
+    pieces = source.pieces([*layout.types])
+    with damage_first(pieces):
+        for piece in pieces:
+            rows, gaps = complete_rows(piece, layout)
+            tally.add(piece, rows, gaps, rows.numbers[layout.speed])
+            leftovers.add(rows.columns)
+            for name, column in columns.items():
+                array = rows.columns[name]
+                column.add(array.dictionary_encode() if name == layout.turbine else array)
+            for name, values in numbers.items():
+                values.add(rows.numbers[name])
+            power.add(rows.power)
     tally.check(source.where)
     leftovers.check(source.where, layout.key)
     return (

@@ -2,13 +2,18 @@
 
 Only the columns that are asked for are read. Whatever a reading library says about a problem is
 dropped: its messages quote the rows they stumble over.
+
+How a source is cut into batches follows from private values too: from the width of their text, or
+from how the column was put together. So rows are cut again, by their number alone: sums, errors and
+written files that go block by block are the same for any cut of the source.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +26,7 @@ from gridveil.wind.reading.files import SUFFIXES, RecordFile, open_file
 from gridveil.wind.reading.tables import TABLES, find_columns, library_of
 
 BLOCK = 65_536
-"""Rows of a block, at most."""
+"""Rows of a piece, but for the last of a file."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Source(Protocol):
         """
 
     def pieces(self, names: Sequence[str], start: int = 0) -> Iterator[Piece]:
-        """These columns from a row on, in blocks."""
+        """These columns from a row on, every `BLOCK` rows of a file."""
 
 
 class Files:
@@ -119,13 +124,8 @@ class Files:
             if file.rows is not None and file.rows <= skip:
                 offset += file.rows
                 continue
-            row = 0
-            for row, batch in file.batches(names, skip):
-                late = min(max(0, skip - row), len(batch))
-                yield from _split(file.path.name, row, offset, batch.slice(late), late)
-                row += len(batch)
-            file.rows = row
-            offset += row
+            yield from _cut(file.path.name, skip, offset, _batches(file, names, skip))
+            offset += file.rows or 0
 
 
 class Table:
@@ -151,11 +151,7 @@ class Table:
         """See `Source`."""
         found = find_columns(self.where, self._adapter.names, names)
         columns = {name: self._adapter.column(at) for name, at in found.items()}
-        table = pa.table(columns).slice(start)
-        row = start
-        for batch in table.to_batches(max_chunksize=BLOCK):
-            yield from _split(self.where, row, 0, batch, 0)
-            row += len(batch)
+        yield from _cut(self.where, start, 0, pa.table(columns).slice(start).to_batches())
 
 
 def open_source(source: Any) -> Source:
@@ -184,6 +180,21 @@ def open_source(source: Any) -> Source:
         f"Records can't be read from an object of type {type(source).__name__}.",
         remedy="Give a path, a list of paths, or a pandas, polars or Arrow table.",
     )
+
+
+@contextmanager
+def damage_first(pieces: Iterator[Piece]) -> Iterator[None]:
+    """If a row can't be used, read on before saying so: damage further on is reported instead.
+
+    A reader finds a damaged row some way ahead of the pieces, and how far depends on the width of
+    private text: without this, so would the choice between two errors.
+    """
+    try:
+        yield
+    except InputError:
+        for _ in pieces:
+            pass
+        raise
 
 
 def _open_paths(source: Any) -> Source | None:
@@ -236,15 +247,47 @@ def _stem(path: Path) -> str:
     return next((name[: -len(s)] for s in SUFFIXES if name.lower().endswith(s)), name)
 
 
-def _split(where: str, row: int, offset: int, batch: pa.RecordBatch, late: int) -> Iterator[Piece]:
-    for at in range(0, len(batch), BLOCK):
-        columns = _columns(batch.slice(at, BLOCK))
-        if columns is None:
-            raise InputError(
-                f"{where} is damaged: a column holds what its type can't.",
-                remedy="Write it again; text must be UTF-8.",
-            )
-        yield Piece(where, row + late + at, offset + row + late + at, columns)
+def _batches(file: RecordFile, names: Sequence[str], skip: int) -> Iterator[pa.RecordBatch]:
+    """A file's batches from row ``skip`` on; its number of rows is known after the last one."""
+    row = 0
+    for row, batch in file.batches(names, skip):
+        yield batch.slice(min(max(0, skip - row), len(batch)))
+        row += len(batch)
+    file.rows = row
+
+
+def _cut(where: str, row: int, offset: int, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
+    """Batches of any sizes as pieces of `BLOCK` rows; the first batch begins at ``row``."""
+    waiting: list[dict[str, pa.Array]] = []
+    size = 0
+    for batch in batches:
+        at = 0
+        while at < len(batch):
+            part = batch.slice(at, BLOCK - size)
+            waiting.append(_readable(where, part))
+            at, size = at + len(part), size + len(part)
+            if size == BLOCK:
+                yield Piece(where, row, offset + row, _joined(waiting))
+                row, size = row + size, 0
+                waiting.clear()
+    if waiting:
+        yield Piece(where, row, offset + row, _joined(waiting))
+
+
+def _joined(parts: list[dict[str, pa.Array]]) -> dict[str, pa.Array]:
+    if len(parts) == 1:
+        return parts[0]
+    return {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+
+
+def _readable(where: str, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    columns = _columns(batch)
+    if columns is None:
+        raise InputError(
+            f"{where} is damaged: a column holds what its type can't.",
+            remedy="Write it again; text must be UTF-8.",
+        )
+    return columns
 
 
 def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array] | None:

@@ -26,7 +26,7 @@ from gridveil.wind.reading.blocks import (
 from gridveil.wind.reading.capacity import Capacity, capacity_of
 from gridveil.wind.reading.cleaning import Layout, Rows, Tally, complete_rows, normalise
 from gridveil.wind.reading.columns import Vector, compare_neighbours
-from gridveil.wind.reading.sources import Source
+from gridveil.wind.reading.sources import Source, damage_first
 
 
 class Streamed:
@@ -67,12 +67,14 @@ def stream(source: Source, layout: Layout, capacity: Capacity, tally: Tally) -> 
             remedy="Name it with key=COLUMN (--key), or read all into memory with stream=False.",
         )
     survey, leftovers = _Survey(source, layout, capacity), layout.leftovers()
-    for piece in source.pieces([*layout.types]):
-        rows, gaps = complete_rows(piece, layout)
-        tally.add(piece, rows, gaps, rows.numbers[layout.speed])
-        leftovers.add(rows.columns)
-        if len(rows):
-            survey.add(rows, piece.where)
+    pieces = source.pieces([*layout.types])
+    with damage_first(pieces):
+        for piece in pieces:
+            rows, gaps = complete_rows(piece, layout)
+            tally.add(piece, rows, gaps, rows.numbers[layout.speed])
+            leftovers.add(rows.columns)
+            if len(rows):
+                survey.add(rows, piece.where)
     tally.check(source.where)
     leftovers.check(source.where, layout.key)
     spans = survey.spans

@@ -78,17 +78,17 @@ def write_csv(
 
 
 def write_parquet(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-    """Write rows as Parquet, in row groups of a block or more."""
+    """Write rows as Parquet, in row groups of `BLOCK` rows however they come."""
     options = {"store_schema": _needs_arrow_schema(schema), "compression": "zstd"}
     with pyarrow.parquet.ParquetWriter(path, schema, **options) as writer:
-        waiting: list[pa.RecordBatch] = []
+        rest = schema.empty_table()
         for batch in batches:
-            waiting.append(batch)
-            if sum(map(len, waiting)) >= BLOCK:
-                writer.write_table(pa.Table.from_batches(waiting, schema))
-                waiting.clear()
-        if waiting:
-            writer.write_table(pa.Table.from_batches(waiting, schema))
+            rest = pa.concat_tables([rest, pa.Table.from_batches([batch], schema)])
+            while len(rest) >= BLOCK:
+                writer.write_table(_in_one(rest.slice(0, BLOCK)))
+                rest = rest.slice(BLOCK)
+        if len(rest):
+            writer.write_table(_in_one(rest))
 
 
 def to_frame(table: pa.Table, kind: str, dtypes: Mapping[str, Any] | None) -> Any:
@@ -163,6 +163,10 @@ def _restore(array: pa.Array, kind: pa.DataType) -> pa.Array:
         encoded = array.cast(kind.value_type).dictionary_encode()
         return encoded.cast(pa.dictionary(kind.index_type, kind.value_type))
     return array.cast(kind, safe=False)
+
+
+def _in_one(table: pa.Table) -> pa.Table:
+    return table.unify_dictionaries().combine_chunks()
 
 
 def _join(parts: list[Any], separator: str) -> pa.Array:
