@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from gridveil import __version__
 from gridveil.cli import main, root
+from gridveil.cli.console import out, plain
 from gridveil.cli.root import app
 from gridveil.privacy.ledger import Ledger
 
@@ -93,6 +94,25 @@ def test_every_command_has_help_and_those_that_do_something_an_example(words):
     assert shown.exit_code == 0
     text = " ".join(shown.stdout.replace("│", " ").split())
     assert "COMMAND" in text or f"Example: gridveil {' '.join(words)}" in text
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_help_shows_no_emoji_for_what_stands_between_colons(words):
+    shown = run(*words, "--help").stdout
+    frames = "│╭╮╰╯─…"
+    strange = {one for one in shown if not (one.isascii() or one in frames)}
+    assert strange == set()
+
+
+def test_a_range_of_costs_is_shown_as_it_is_typed():
+    shown = " ".join(run("grid", "population", "--help").stdout.replace("│", " ").split())
+    assert "80:100" in shown
+
+
+def test_data_between_colons_stays_as_it_is(capsys):
+    out().print(plain("a:100:b"))
+    out().print("c:100:d")
+    assert capsys.readouterr().out == "a:100:b\nc:100:d\n"
 
 
 # Examples that take long, or never end by themselves; tests of their own run these commands.

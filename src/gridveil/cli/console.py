@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import traceback
 from functools import cache
 from pathlib import Path
@@ -29,17 +30,18 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a scrip
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")]
 
+_EMOJI = re.compile(r":(?=\S*?:)")  # what could begin a name such as :100:
 _ENDLESS = 100_000  # columns: more than any table has
 
 
 def out() -> Console:
     """Standard output, for results."""
-    return _screen()(highlight=False, soft_wrap=True)
+    return _screen()(highlight=False, soft_wrap=True, emoji=False)
 
 
 def err() -> Console:
     """Standard error, for progress and problems."""
-    return _screen()(stderr=True, highlight=False, soft_wrap=True)
+    return _screen()(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def print_json(value: Any) -> None:
@@ -62,7 +64,19 @@ def plain(text: object) -> str:
     """Data for the screen, on one line: no markup, no sequence that a terminal would obey."""
     from rich.markup import escape
 
-    return escape(visible(str(text)).replace("\n", "\\n").replace("\t", "\\t"))
+    return no_emoji(escape(visible(str(text)).replace("\n", "\\n").replace("\t", "\\t")))
+
+
+def no_emoji(markup: str) -> str:
+    """Markup that shows ``80:100:`` as it is, also where rich reads names of emoji in it.
+
+    The help of typer does, and can't be told otherwise. Rich looks for names between two tags, so
+    a tag that does nothing behind a colon hides them.
+
+    >>> no_emoji("80:100: and 1:2")
+    '80:[none][/none]100: and 1:2'
+    """
+    return _EMOJI.sub(":[none][/none]", markup)
 
 
 @cache

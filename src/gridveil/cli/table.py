@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from gridveil.cli.console import no_emoji
+
 
 @dataclass(frozen=True)
 class Command:
@@ -34,9 +36,20 @@ class Command:
         holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
         if hasattr(module, "app"):
             holder.add_typer(module.app, name=self.name)
-            return typer.main.get_group(holder).commands[self.name]
+            return _without_emoji(typer.main.get_group(holder).commands[self.name])
         holder.command(self.name)(module.command)
-        return typer.main.get_command(holder)
+        return _without_emoji(typer.main.get_command(holder))
+
+
+def _without_emoji(command: Any) -> Any:
+    """The command, in whose help texts ``80:100:`` stays what it is."""
+    for one in (command, *command.params):
+        for name in ("help", "short_help", "epilog"):
+            if text := getattr(one, name, None):
+                setattr(one, name, no_emoji(text))
+    for one in getattr(command, "commands", {}).values():
+        _without_emoji(one)
+    return command
 
 
 class LazyCommands(MutableMapping[str, Any]):
