@@ -43,6 +43,13 @@ def test_a_sound_bundle_passes(folder):
     assert failed(folder) == {}
 
 
+def test_it_says_how_strong_the_guarantee_is(folder):
+    (found,) = [one for one in verify_bundle(folder) if one.check == "strength"]
+    assert found.ok
+    assert found.level == "steps"  # a range of 10,000 steps
+    assert found.text.startswith("Steps only. Protects steps of up to 0.1 MW of one entry of power")
+
+
 def test_a_changed_file_is_found(folder):
     with (folder / "numbers.csv").open("a") as stream:
         stream.write("24,1\n")

@@ -23,17 +23,22 @@ from gridveil.privacy.statement import (
     schema_problems,
     show_steps,
 )
+from gridveil.privacy.strength import Level, strength_of
 
 _SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked, whether it holds, and what was found in plain words."""
+    """One thing that was checked, whether it holds, and what was found in plain words.
+
+    The one about the guarantee's strength has its class as well (`privacy.strength`).
+    """
 
     check: str
     ok: bool
     text: str
+    level: Level | None = None
 
 
 def verify_bundle(folder: Path | str) -> list[Finding]:
@@ -64,7 +69,7 @@ def _findings(root: Path) -> list[Finding]:
         *_files(root, body),
         _owner_material(root),
         *_arithmetic(body),
-        _validity(statement),
+        *_validity(statement),
         _charge(body),
     ]
 
@@ -174,13 +179,18 @@ def _wrong_groups(body: dict[str, Any], total: Fraction) -> Iterator[str]:
             yield f"the whole range of {one['parameter']}"
 
 
-def _validity(statement: Statement) -> Finding:
+def _validity(statement: Statement) -> Iterator[Finding]:
     proved = all(one["sensitivity"]["proved"] for one in statement.body["mechanisms"])
     charged = statement.body["ledger"] is not None
     if statement.dp_valid and not (proved and charged):
         text = "The statement claims a guarantee for assumed bounds or an uncharged release."
-        return Finding("guarantee", False, text)
-    return Finding("guarantee", statement.dp_valid, " ".join(statement.in_words))
+        yield Finding("guarantee", False, text)
+        return
+    yield Finding("guarantee", statement.dp_valid, " ".join(statement.in_words))
+    if statement.dp_valid:
+        found = strength_of(statement)
+        text = f"{found.name}. {found.headline}. {found.reason}"
+        yield Finding("strength", True, text, found.level)
 
 
 def _charge(body: dict[str, Any]) -> Finding:

@@ -128,10 +128,15 @@ def contrast(one, other):
 def test_text_has_contrast_in_light_and_dark(page):
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)  # a known pair
     for variables in colours(page):
-        for text in ("ink", "soft", "accent", "good", "bad"):
+        for text in ("ink", "soft", "accent", "good", "fair", "bad"):
             for ground in ("paper", "panel"):
                 assert contrast(variables[text], variables[ground]) >= 4.5, (text, ground)
-        for text, ground in (("good", "good-panel"), ("bad", "bad-panel"), ("paper", "bad")):
+        for text, ground in (
+            ("good", "good-panel"),
+            ("fair", "fair-panel"),
+            ("bad", "bad-panel"),
+            ("paper", "bad"),
+        ):
             assert contrast(variables[text], variables[ground]) >= 4.5
         for line in ("c0", "c1", "c2", "c3", "c4"):
             assert contrast(variables[line], variables["paper"]) >= 3
@@ -139,7 +144,8 @@ def test_text_has_contrast_in_light_and_dark(page):
 
 def test_it_says_the_guarantee_and_the_total(statement):
     page = report_page(statement, ["a.csv"], loading=table_snippets(["a.csv"]))
-    assert "Guarantee holds" in page
+    assert '<p class="badge steps"><b>Steps only</b> Protects steps of up to 0.1 MW of one' in page
+    assert "may be published" not in page
     assert "factor of at most 2.72" in page
     assert "pd.read_csv(&#39;a.csv&#39;)" in page
     assert "have spent epsilon <strong>1</strong>" in page
@@ -153,13 +159,14 @@ def test_a_study_is_marked_as_no_release():
     spend_some(account)
     page = report_page(make_statement(account, FACTS), ["a.csv"])
     assert "No guarantee: do not publish" in page
-    assert "Guarantee holds" not in page
+    assert "Protects steps" not in page
     assert "do not hold for this data" in page
 
 
 def test_the_owners_page_says_what_it_is_and_why(statement):
     page = owner_page(statement, [], OWNER_MARK)
     assert page.count(OWNER_MARK) >= 3
+    assert "Steps only</b> Protects steps of up to 0.1 MW of one entry of power: epsilon 1" in page
     assert "Why it must not decide what is published" in page
 
 

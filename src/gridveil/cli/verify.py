@@ -9,6 +9,9 @@ import typer
 
 from gridveil.cli.console import JsonOption, QuietOption, out, plain, print_json
 
+_COLOURS = {"strong": "green", "medium": "yellow", "steps": "bright_black", "weak": "red"}
+"""Of the line that says how strong a guarantee is: the colours of the report."""
+
 
 def command(
     folder: Annotated[Path, typer.Argument(help="The bundle's folder.", show_default=False)],
@@ -39,9 +42,13 @@ def run_verify(folder: Path, *, as_json: bool, quiet: bool) -> int:
         for finding in findings:
             if quiet and finding.ok:
                 continue
-            mark = "[green]ok  [/]" if finding.ok else "[bold red]FAIL[/]"
+            colour = _COLOURS[finding.level or "strong"]
+            mark = f"[{colour}]ok  [/]" if finding.ok else "[bold red]FAIL[/]"
             console.print(f"{mark} {plain(finding.text)}")
         if not quiet:
-            verdict = "[green]This bundle is sound.[/]" if ok else "[bold red]Do not rely on it.[/]"
+            # Whole and honest, in the colour of how much that protects.
+            sound = next((_COLOURS[one.level] for one in findings if one.level), "green")
+            verdict = f"[{sound}]This bundle is sound.[/]"
+            verdict = verdict if ok else "[bold red]Do not rely on it.[/]"
             console.print(verdict)
     return 0 if ok else 1

@@ -30,7 +30,7 @@ STATEMENT_FILE = "release.json"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _GROUPS = (2, 5, 10)
 # Above the first an epsilon promises next to nothing; above the second exp(epsilon) is no figure.
-_WEAK, _LARGE = 10, math.log(1e6)
+WEAK, _LARGE = 10, math.log(1e6)
 _SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
 
 
@@ -269,7 +269,7 @@ def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
     most = f"that may be {most}" if epsilon > _LARGE else f"of at most {most}"
     return (
         f"Changing {what} changes the probability of any released outcome by a factor {most} "
-        f"(epsilon {show_exact(epsilon)}{': next to no protection' if epsilon > _WEAK else ''}).",
+        f"(epsilon {show_exact(epsilon)}{': next to no protection' if epsilon > WEAK else ''}).",
         f"For the whole value of an entry, {whole}; for ten entries at once it is "
         f"{show_exact(10 * epsilon)}.",
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gridveil.errors import show_exact
 from gridveil.privacy import inference
 from gridveil.privacy.statement import Statement, largest_factor, show_steps
+from gridveil.privacy.strength import strength_of
 from gridveil.report.parts import Picture, Section, Snippet, Table
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def report_page(
         statement=statement.body,
         steps=None if ledger is None else show_steps(ledger),
         valid=statement.dp_valid,
+        strength=strength_of(statement),
         words=statement.in_words,
         epsilon=statement.epsilon,
         shares=_shares(statement),
@@ -81,7 +83,13 @@ def owner_page(statement: Statement, sections: Sequence[Section], mark: str) -> 
     mark
         What `gridveil verify` finds it by, inside a bundle (`bundle.OWNER_MARK`).
     """
-    return _render("owner.html", statement=statement.body, sections=sections, mark=mark)
+    return _render(
+        "owner.html",
+        statement=statement.body,
+        strength=strength_of(statement),
+        sections=sections,
+        mark=mark,
+    )
 
 
 def table_snippets(data_files: Sequence[str]) -> tuple[Snippet, ...]:

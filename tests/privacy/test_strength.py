@@ -1,0 +1,100 @@
+"""A guarantee is coloured by what it protects: a step, and a whole value."""
+
+from fractions import Fraction
+
+import pytest
+
+from gridveil.privacy.statement import Statement
+from gridveil.privacy.strength import NAMES, strength_of
+
+
+def statement(epsilon, *wholes, spent=None, valid=True, alpha="30"):
+    """A statement with parameters whose whole ranges are so many steps of alpha wide."""
+    epsilon, spent = Fraction(epsilon), Fraction(spent or epsilon)
+    neighbours = [
+        {
+            "parameter": f"p{place}",
+            "alpha": alpha,
+            "unit": "MW",
+            "range": [0.0, float(steps * Fraction(alpha))],
+            "entries": 5,
+            "epsilon_over_whole_range": str(epsilon * steps),
+        }
+        for place, steps in enumerate(wholes)
+    ]
+    ledger = {
+        "charged": str(epsilon),
+        "spent_so_far": str(spent),
+        "reference_alpha": {"p0": {"alpha": alpha, "unit": "MW"}},
+    }
+    return Statement(
+        {
+            "dp_valid": valid,
+            "guarantee": {"epsilon": str(epsilon), "neighbours": neighbours},
+            "ledger": ledger if valid else None,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "steps", "level"),
+    [
+        ("1", 7, "strong"),
+        ("1", 10, "strong"),
+        ("1/2", 20, "strong"),
+        ("1", 11, "medium"),
+        ("1.5", 1, "medium"),
+        ("10", 10, "medium"),
+        ("1", 100, "medium"),
+        ("1", 101, "steps"),
+        ("1", 33_334, "steps"),
+        ("0.01", 33_334, "steps"),
+        ("10.5", 1, "weak"),
+        ("50", 33_334, "weak"),
+    ],
+)
+def test_the_class_follows_from_the_step_and_the_whole_value(epsilon, steps, level):
+    assert strength_of(statement(epsilon, steps)).level == level
+
+
+def test_the_weakest_parameter_decides():
+    found = strength_of(statement(1, 5, 33_334))
+    assert found.level == "steps"
+    assert "value of p1 is not protected" in found.reason
+    assert found.headline == (
+        "Protects steps of up to 30 MW of one entry of p0 or 30 MW of one entry of p1: epsilon 1"
+    )
+
+
+def test_it_says_how_far_apart_values_can_be_told_apart():
+    reason = strength_of(statement("3", 5000)).reason
+    assert "more than 90 MW apart" in reason  # three steps have epsilon 9, four have 12
+    assert "epsilon is 15000" in reason
+
+
+def test_earlier_releases_count():
+    alone, later = (strength_of(statement(1, 7, spent=spent)) for spent in (1, 3))
+    assert (alone.level, later.level) == ("strong", "medium")
+    assert "All releases of this data so far" in later.reason
+    assert "epsilon 3 for steps of 30 MW" in later.reason
+    assert "epsilon 1" in later.headline  # of this release
+    assert strength_of(statement(1, 7, spent=11)).level == "weak"
+
+
+def test_without_a_guarantee_there_is_no_strength():
+    found = strength_of(statement(1, 7, valid=False))
+    assert found.level == "none"
+    assert found.headline == "No guarantee: do not publish as private data"
+
+
+def test_no_class_gives_leave_to_publish():
+    for given in (statement(1, 7), statement(2, 7), statement(1, 500), statement(99, 1)):
+        found = strength_of(given)
+        assert "may be published" not in found.headline + found.reason
+        assert found.name == NAMES[found.level]
+
+
+def test_long_numbers_stay_readable():
+    found = strength_of(statement("1", 7, spent="22222222222222/7777777777777"))
+    assert "epsilon is about 20" in found.reason
+    assert strength_of(statement("1" + "0" * 150, 7, spent="1" + "0" * 199)).level == "weak"
