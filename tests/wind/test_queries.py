@@ -15,13 +15,17 @@ from hypothesis import strategies as st
 
 from gridveil.privacy.account import Account
 from gridveil.privacy.budget import Budget
+from gridveil.privacy.sealed import unseal
 from gridveil.wind.features import RBF, Polynomial
 from gridveil.wind.fit import fit_records
 from gridveil.wind.queries import (
+    SHARE_TOLERANCE,
     above,
     ask_records,
     huber,
     loss_query,
+    records_sensitivity,
+    share_step,
     spread_query,
     weights_query,
 )
@@ -167,4 +171,51 @@ def test_turbines_of_different_size_share_one_bound():
     for fit, scale in zip(fits, answer.scales, strict=True):
         assert scale >= fit.ridge.delta_beta(0.1)
         assert scale <= 1.01 * fit.ridge.delta_beta(0.1)
-    assert account.records[0].sensitivity.moving == 5
+    assert account.records[0].sensitivity.moving == 10
+
+
+@pytest.mark.parametrize("turbines", [1, 3])
+def test_the_coordinates_of_all_turbines_count_as_moving(turbines):
+    rng = np.random.default_rng(5)
+    records = records_of(
+        rng.uniform(3, 12, 30), rng.uniform(0, 1, 30), np.repeat(range(turbines), 30 // turbines)
+    )
+    fits = fit_records(records, RBF(4), 1e-3)
+    alpha = Fraction(1, 10)
+    queries = [
+        weights_query(fits, [np.eye(4)] * turbines, alpha),
+        loss_query(fits, alpha),
+        spread_query(fits, [np.zeros(4)] * turbines, Fraction(1, 4), alpha),
+    ]
+    assert [q.sensitivity.moving for q in queries] == [sum(q.sizes) for q in queries]
+
+
+def test_shares_are_rounded_and_the_sensitivities_cover_it():
+    # Exact neighbours: eighths of 3 kW. The computed shares of some are more than alpha apart.
+    alpha = Fraction(1, 8)
+    low = np.arange(0, 2.625, 2.0**-12)
+    table = pa.table({"v": np.arange(len(low)), "low": low, "high": low + 0.375})
+    computed = []
+    for column in ("low", "high"):
+        records = read_records(table, speed="v", power=column, capacity=3.0)
+        computed.append(np.concatenate(list(unseal(records.power)())))
+    moves = [Fraction(b) - Fraction(a) for a, b in zip(*computed, strict=True)]
+    assert max(moves) > alpha
+    assert max(moves) <= records_sensitivity(alpha).bound == share_step(alpha)
+    for exact, share in zip(low, computed[0], strict=True):
+        assert abs(Fraction(share) - Fraction(exact) / 3) <= SHARE_TOLERANCE
+
+
+def test_other_queries_are_about_the_computed_shares():
+    # At a tiny alpha the rounding of shares is a visible part of how far they move.
+    alpha = Fraction(1, 2**40)
+    rng = np.random.default_rng(5)
+    fits = fit_records(records_of(rng.uniform(3, 12, 30), rng.uniform(0, 1, 30)), RBF(4), 1e-3)
+    step = float(share_step(alpha))
+    assert weights_query(fits, [np.eye(4)], alpha).sensitivity.value >= fits[0].ridge.delta_beta(
+        step
+    )
+    assert loss_query(fits, alpha).sensitivity.value >= fits[0].ridge.delta_loss(step)
+    spread = spread_query(fits, [np.zeros(4)], Fraction(1, 4), alpha).sensitivity.value
+    assert spread == share_step(alpha) / 2
+    assert share_step(Fraction(1)) == 1  # shares are in [0, 1]

@@ -1,9 +1,20 @@
 """What a wind release asks of the private records, and how far each answer can move.
 
 Power is in shares of capacity, `y` in `[0, 1]^m`; neighbours differ in one record by at most
-`alpha`. Records of several turbines are asked about together: each query has one block of
-coordinates a turbine, and a neighbour moves the block of one turbine only. Blocks are scaled so
-that every turbine's moves by the same bound, so the one bound serves all.
+`alpha`. Records of several turbines are asked about together: each query has a block of
+coordinates for every turbine, and a record is in one of them. Blocks are scaled so that every
+turbine's moves by the same bound, so the one bound serves all. All coordinates count as moving,
+those of other turbines too: then rounding is covered even if it is not the same from one
+computation to the next.
+
+**Shares are rounded.** A recorded number `x` is read as the nearest float, divided by the capacity
+`c`, and clipped. With unit roundoff `u = 2^-53`, and barring underflow, the quotient is
+`x/c (1 + d)(1 + e)`, `|d|, |e| <= u`. For `x/c` in `[0, 1]` that is off by at most `2u + u^2`.
+Clipping brings no two numbers further apart. An `x` above `c` is read as a float that is not below
+`c`, so its share is exactly 1, and one below 0 has exactly 0. So each share is within
+`SHARE_TOLERANCE = 2^-51` of the exact one, and the computed shares of a record that moves by alpha
+move by at most `alpha + 2^-50`. Other records are read and divided by the same operations, which
+are correctly rounded: their shares are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -25,6 +36,9 @@ from gridveil.wind.records import Records
 from gridveil.wind.regression import RUN, UNIT, UP, gamma, sum_runs
 
 Vector = NDArray[np.float64]
+
+SHARE_TOLERANCE = Fraction(1, 2**51)
+"""How far a computed share of capacity is from the exact one, at most."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +97,13 @@ class Query:
 
 
 def records_sensitivity(alpha: Fraction) -> Sensitivity:
-    """One record moves by at most alpha, and with it one coordinate."""
-    return Sensitivity(alpha, "one record moves by at most alpha")
+    """One record moves by at most alpha, and with it one coordinate; shares are rounded."""
+    return Sensitivity(alpha, "one record moves by at most alpha", tolerance=SHARE_TOLERANCE)
+
+
+def share_step(alpha: Fraction) -> Fraction:
+    """How far the computed share of the one record that differs can move: for all other queries."""
+    return min(alpha + 2 * SHARE_TOLERANCE, Fraction(1))
 
 
 def ask_records(
@@ -108,11 +127,12 @@ def ask_records(
 def weights_query(fits: Sequence[Fit], mixes: Sequence[Vector], alpha: Fraction) -> Query:
     """``A beta`` of every turbine, ``A`` its public mix of the weights.
 
-    ``beta = M y`` is linear, so ``A beta`` moves by at most ``alpha max_i ||A M e_i||_1`` in L1.
-    All its coordinates may move. The computed answer is off by at most ``|A|`` times the
+    ``beta = M y`` is linear, so ``A beta`` moves by at most ``alpha max_i ||A M e_i||_1`` in L1,
+    with the `share_step` for alpha. The computed answer is off by at most ``|A|`` times the
     regression's own tolerance, and the rounding of the product.
     """
-    bounds = [f.ridge.sensitivity(A, above(alpha)) for f, A in zip(fits, mixes, strict=True)]
+    step = above(share_step(alpha))
+    bounds = [f.ridge.sensitivity(A, step) for f, A in zip(fits, mixes, strict=True)]
     factors = [max(bounds) / bound for bound in bounds]
     reach = tolerance = 0.0
     for fit, A, factor in zip(fits, mixes, factors, strict=True):
@@ -134,7 +154,7 @@ def weights_query(fits: Sequence[Fit], mixes: Sequence[Vector], alpha: Fraction)
         sensitivity=Sensitivity(
             Fraction(max(bounds) * (1 + 1e-12)),
             "weights are linear in the records: alpha times the largest column of their matrix",
-            moving=max(len(A) for A in mixes),
+            moving=sum(len(A) for A in mixes),
             tolerance=Fraction(tolerance * UP),
         ),
         limits=Limits(-2 * reach - 1, 2 * reach + 1),
@@ -148,9 +168,10 @@ def loss_query(fits: Sequence[Fit], alpha: Fraction) -> Query:
     """The regression's loss ``l = ||y - X beta||_2`` of every turbine.
 
     ``l`` is the norm of a linear map ``T y``, so by the triangle inequality it moves by at most
-    ``alpha max_i ||T e_i||_2``. (The squared loss has no such bound that is free of the data.)
+    ``alpha max_i ||T e_i||_2``, with the `share_step` for alpha. (The squared loss has no such
+    bound that is free of the data.)
     """
-    bounds = [fit.ridge.delta_loss(above(alpha)) for fit in fits]
+    bounds = [fit.ridge.delta_loss(above(share_step(alpha))) for fit in fits]
     factors = [max(bounds) / bound for bound in bounds]
     reach = max(c * math.sqrt(fit.rows) for c, fit in zip(factors, fits, strict=True))
     tolerance = max(
@@ -168,6 +189,7 @@ def loss_query(fits: Sequence[Fit], alpha: Fraction) -> Query:
         sensitivity=Sensitivity(
             Fraction(max(bounds) * (1 + 1e-12)),
             "the loss is the norm of a linear map of the records: alpha times its largest column",
+            moving=len(fits),
             tolerance=Fraction(tolerance * UP),
         ),
         limits=Limits(-1.0, 2 * reach + 1),
@@ -187,7 +209,9 @@ def spread_query(
     curve is fixed, ``y`` and ``f`` are in ``[0, 1]``, and ``phi`` is even, convex and grows with
     ``|r|``, so a record that moves by alpha moves the sum most at the far end:
 
-        phi(1) - phi(1 - alpha)   <=   2 R alpha.
+        phi(1) - phi(1 - alpha)   <=   2 R alpha,
+
+    with the `share_step` for alpha.
 
     The norm that `loss_query` asks for moves by alpha, that is its square by about ``2 l alpha``,
     and ``l`` grows with the root of the number of records where ``R`` is at most 1: about a
@@ -208,8 +232,9 @@ def spread_query(
         name="spread about the noisy curve",
         unit="of capacity squared",
         sensitivity=Sensitivity(
-            huber(Fraction(1), radius) - huber(1 - alpha, radius),
+            huber(Fraction(1), radius) - huber(1 - share_step(alpha), radius),
             "one term of the sum moves, by at most phi(1) - phi(1 - alpha)",
+            moving=len(fits),
             tolerance=Fraction(tolerance * UP),
         ),
         limits=Limits(-1.0, 2.0 * max(fit.rows for fit in fits)),
