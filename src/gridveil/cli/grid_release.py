@@ -20,6 +20,7 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
+from gridveil.cli.listening import noise_of
 from gridveil.cli.outputs import REPORT, check_bundle, check_output
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _UNSERVED = (
 
 
 def release(
+    ctx: typer.Context,
     case: CaseArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The bundle's folder.", show_default=False)
@@ -118,8 +120,7 @@ def release(
     --epsilon 1 -o out-grid[/]
     """
     from gridveil.cli.progress import steps
-    from gridveil.grid import Population
-    from gridveil.grid import release as make
+    from gridveil.grid import Population, plan
 
     inputs = (case,) if population is None else (case, population)
     target = check_bundle(output, inputs, ledger, force=force)
@@ -127,7 +128,7 @@ def release(
         progress("reading")
         network = read(case)
         models = None if population is None else Population.read(population, network)
-        made = make(
+        planned = plan(
             network,
             models,
             parameter=parameter,
@@ -143,12 +144,12 @@ def release(
             rounds=rounds,
             price=price,
             penalty=penalty,
-            restoration=restoration,  # type: ignore[arg-type]
+            restoration=restoration,
             time_limit=time_limit,
-            dataset=dataset,
-            ledger=ledger,
             progress=progress,
         )
+        account = planned.charge(ledger, dataset=dataset, noise=noise_of(ctx))
+        made = planned.run(account, progress)
         progress("writing the bundle and its report")
         placed = made.write(target, force=force)
     _show_release(made, placed, as_json=as_json, quiet=quiet)

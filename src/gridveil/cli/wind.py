@@ -18,6 +18,7 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
+from gridveil.cli.listening import noise_of
 from gridveil.cli.outputs import REPORT, check_bundle, check_output
 from gridveil.errors import InputError
 
@@ -31,6 +32,7 @@ app = typer.Typer(help="Release wind power records.", no_args_is_help=True)
 
 @app.command()
 def release(
+    ctx: typer.Context,
     source: Annotated[
         list[str],
         typer.Argument(
@@ -108,8 +110,7 @@ def release(
     --power power --capacity 2750 --alpha 15% --epsilon 1 -o out[/]
     """
     from gridveil.cli.progress import steps
-    from gridveil.wind import read_records
-    from gridveil.wind import release as make
+    from gridveil.wind import plan, read_records
 
     target = check_bundle(output, source, ledger, force=force)
     with steps("releasing", quiet=quiet or as_json) as progress:
@@ -128,7 +129,7 @@ def release(
             name=dataset,
             stream=stream or None,
         )
-        made = make(
+        planned = plan(
             records,
             epsilon=epsilon,
             alpha=alpha,
@@ -137,9 +138,9 @@ def release(
             ridge=ridge,
             split=None if split is None else split.split(","),
             nominal=nominal,
-            ledger=ledger,
             progress=progress,
         )
+        made = planned.run(planned.charge(ledger, noise=noise_of(ctx)), progress)
         progress("writing")
         placed = made.write(target, force=force)
     _show_release(made, placed, records, as_json=as_json, quiet=quiet)
