@@ -5,8 +5,6 @@ answers of the first, so all that is released must be equal to the last byte; wh
 came from private data without a mechanism.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,20 +21,13 @@ from hypothesis import strategies as st
 from gridveil import wind
 from gridveil.audits.bundles import bundle_parts
 from gridveil.audits.ground import new_name, throwaway_ledger
-from gridveil.audits.transcript import Recorder, Replayer, wiretap
+from gridveil.audits.transcript import Recorder, Replayer
 from gridveil.errors import InputError
 
 CAPACITY = 2000.0
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # making a failure smaller takes minutes
 SPEEDS = [3.0, 5.0, 5.0, 8.0, 12.0]  # two rows are alike unless the key tells them apart
 NOTES = ["a", None, "=1", "b", "a"]
-
-
-@contextmanager
-def noise_from(source) -> Iterator[None]:
-    """Releases in this block draw from this source."""
-    with wiretap(source):
-        yield
 
 
 # -- the same power in every guise -----------------------------------------------------------------
@@ -223,11 +214,10 @@ def released(source, options, method, noise) -> wind.WindRelease:
         source, speed="ws", power="kw", capacity=CAPACITY, public=["note", "flag"], missing="drop",
         formulas="keep", name="twin", **options,
     )  # fmt: skip
-    with noise_from(noise):
-        return wind.release(
-            records, epsilon=1, alpha="15%", method=method, features=wind.RBF(2, 3.0, 12.0),
-            dataset=new_name(), ledger=throwaway_ledger(),
-        )  # fmt: skip
+    plan = wind.plan(
+        records, epsilon=1, alpha="15%", method=method, features=wind.RBF(2, 3.0, 12.0)
+    )
+    return plan.run(plan.charge(throwaway_ledger(), dataset=new_name(), noise=noise))
 
 
 def shown(table) -> tuple:
