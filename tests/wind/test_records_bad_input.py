@@ -313,3 +313,10 @@ def test_any_bytes_are_read_or_refused(body, options, packed, tmp_path_factory):
         np.concatenate(list(unseal(records.power)())).sum(),
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("capacity", [1e-300, 1e300])
+def test_a_capacity_that_shares_would_underflow_with_is_refused(capacity):
+    table = pa.table({"v": [3.0], "p": [1.0]})
+    with pytest.raises(InputError, match="which no turbine has"):
+        read_records(table, speed="v", power="p", capacity=capacity)

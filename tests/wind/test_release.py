@@ -461,7 +461,7 @@ def test_a_year_of_a_wind_farm_goes_through_without_hand_holding(tmp_path):
     assert result.exit_code == 0, result.output
     released = pq.read_table(tmp_path / "out" / "records.parquet")
     assert released.column_names == ["Date_time", "Wind_turbine_name", "Ws_avg", "P_avg"]
-    assert released.schema.field("P_avg").type == pa.float32()
+    assert released.schema.field("P_avg").type == pa.float64()
     assert 395_000 < len(released) < 397_000
     assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
     found = evaluate(tmp_path / "out", source)

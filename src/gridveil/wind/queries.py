@@ -8,8 +8,9 @@ those of other turbines too: then rounding is covered even if it is not the same
 computation to the next.
 
 **Shares are rounded.** A recorded number `x` is read as the nearest float, divided by the capacity
-`c`, and clipped. With unit roundoff `u = 2^-53`, and barring underflow, the quotient is
-`x/c (1 + d)(1 + e)`, `|d|, |e| <= u`. For `x/c` in `[0, 1]` that is off by at most `2u + u^2`.
+`c`, and clipped. With unit roundoff `u = 2^-53` the quotient is `x/c (1 + d)(1 + e)`, with
+`|d|, |e| <= u`. For `x/c` in `[0, 1]` that is off by at most `2u + u^2`. (An `x` or a quotient that
+underflows is off by far less, since capacities are at least 1e-12.)
 Clipping brings no two numbers further apart. An `x` above `c` is read as a float that is not below
 `c`, so its share is exactly 1, and one below 0 has exactly 0. So each share is within
 `SHARE_TOLERANCE = 2^-51` of the exact one, and the computed shares of a record that moves by alpha

@@ -12,6 +12,9 @@ from gridveil.errors import InputError
 
 Capacity = float | Mapping[str, float]
 
+# Within these no share of a capacity underflows, which the sensitivities rely on.
+_LEAST, _MOST = 1e-12, 1e15
+
 
 def check_capacity(capacity: Any, *, turbines: bool) -> Capacity:
     """Check what the user gave, before any file is opened.
@@ -57,6 +60,11 @@ def _positive(value: Any, what: str) -> float:
     if not (math.isfinite(number) and number > 0):
         raise InputError(
             f"{what} must be a positive number, not {value!r}.",
+            remedy="Give the nameplate capacity, in the unit of the power column.",
+        )
+    if not _LEAST <= number <= _MOST:
+        raise InputError(
+            f"{what} is {number:g}, which no turbine has in any unit.",
             remedy="Give the nameplate capacity, in the unit of the power column.",
         )
     return number

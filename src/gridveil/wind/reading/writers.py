@@ -57,7 +57,8 @@ def released_batches(
     supply = _Supply(values)
     for block in store.released():
         shares = np.clip(supply.take(len(block)), 0.0, 1.0)
-        power = np.rint(shares * STEPS) * block.capacity / STEPS
+        # Adding 0 makes 0 of -0, which would be another text.
+        power = np.rint(shares * STEPS) * block.capacity / STEPS + 0.0
         columns = block.columns | {layout.power: pa.array(power)}
         yield pa.record_batch([_restore(columns[f.name], f.type) for f in schema], schema=schema)
     supply.finish()
