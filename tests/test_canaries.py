@@ -251,7 +251,7 @@ def test_a_leak_of_the_program_is_caught(channel, tmp_path, screen, monkeypatch)
         if channel == "screen":
             grid_release.out().print(f"{value / 100:.5f} per unit")
         if channel == "ledger":
-            Ledger().set_cap(f"load {value:.2f}", 5)
+            Ledger().set_cap(f"load {value:.2f}", 5, alpha=30)
         shown(*given, **options)
 
     monkeypatch.setattr(report, "_models", leaky_models if channel == "bundle" else models)

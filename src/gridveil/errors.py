@@ -89,7 +89,7 @@ class BudgetRefused(LedgerRefused):
                 else ""
             )
             + (
-                f" Its first release had a larger alpha: at this one epsilon counts {times} times."
+                f" Its reference alpha is larger: at this alpha epsilon counts {times} times."
                 if times > 1
                 else ""
             ),
@@ -111,6 +111,10 @@ class WriteError(GridveilError, OSError):
 
 class NotPrivateWarning(UserWarning):
     """What follows uses seeded noise and carries no privacy guarantee."""
+
+
+class LedgerWarning(UserWarning):
+    """Something about a charge that looks like a slip. It says so before anything is charged."""
 
 
 def reason(problem: OSError) -> str:

@@ -194,7 +194,7 @@ def test_ledger_show_cap_and_verify(demo):
     shown = json.loads(run("ledger", "show", "demo turbine", "--json", *ledger).stdout)
     assert shown["spent"] == "1"
     assert [entry["kind"] for entry in shown["entries"]] == ["charge", "release"]
-    assert run("ledger", "cap", "demo turbine", "1.5", *ledger).exit_code == 0
+    assert run("ledger", "cap", "demo turbine", "1.5", "--alpha", "15%", *ledger).exit_code == 0
     listed = json.loads(run("ledger", "show", "--json", *ledger).stdout)
     assert listed["datasets"][0]["remaining"] == "1/2"
     whole = run("ledger", "verify", "--bundle", demo / "wind", *ledger)
@@ -203,7 +203,8 @@ def test_ledger_show_cap_and_verify(demo):
 
 
 def test_a_reached_cap_refuses_with_exit_code_3(demo):
-    run("ledger", "cap", "demo turbine", "1.5", "--ledger", demo / "ledger.sqlite")
+    cap = ("ledger", "cap", "demo turbine", "1.5", "--alpha", "15%")
+    run(*cap, "--ledger", demo / "ledger.sqlite")
     refused = run("demo", "-o", demo)
     assert refused.exit_code == 3
     assert "requested 1, remaining 0.5, short by 0.5" in refused.stderr

@@ -68,6 +68,12 @@ TABLE = [
     ("ledger cap demo", 2, "--remove"),
     ("ledger cap demo lots", 2, "'lots' is not"),
     ("ledger cap demo 0", 2, "positive number"),
+    ("ledger cap bare 1", 2, "needs the alpha that it is about"),
+    ("ledger cap demo 1 --alpha 0.1", 2, "may be a share or an amount"),
+    ("ledger cap demo 1 --alpha lots", 2, "must be a positive number"),
+    ("ledger cap demo 1 --alpha 30", 2, "is in another unit"),
+    ("ledger reference demo --alpha 5%", 2, "would lower it"),
+    ("ledger reference demo --alpha Power=5%", 2, "can't be a key"),
     ("ledger verify --bundle nowhere", 2, "no bundle at nowhere"),
     ("ledger verify --ledger text.csv", 2, "newest backup"),
     # bundles
@@ -165,8 +171,8 @@ def folder(tmp_path_factory):
         (made / name).mkdir()
     (made / "full" / "x").write_text("x")
     book = Ledger(made / "ledger.sqlite")
-    book.set_cap("capped", "0.5")
-    book.set_cap("demo", 10)
+    book.set_cap("capped", "0.5", alpha="15%")
+    book.set_cap("demo", 10, alpha="15%")
     arguments = f"wind release t.csv {W} -o made --method laplace --dataset demo"
     result = _run(made, arguments)
     assert result.exit_code == 0, result.output

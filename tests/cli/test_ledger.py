@@ -32,7 +32,7 @@ def charge(book, dataset, epsilon):
 
 
 def test_what_is_spent_above_a_cap_is_missing_too(book):
-    book.set_cap("farm", "0.5")
+    book.set_cap("farm", "0.5", alpha={"power": 1})
     with pytest.raises(BudgetRefused, match=r"remaining 0, short by 0\.6") as refused:
         charge(book, "farm", "0.1")
     assert "above the cap by 0.5 already" in str(refused.value)
@@ -43,7 +43,7 @@ def test_what_is_spent_above_a_cap_is_missing_too(book):
 
 
 def test_a_cap_shows_its_dataset_alone(book):
-    shown = run("ledger", "cap", "farm", 5, "--ledger", book.path)
+    shown = run("ledger", "cap", "farm", 5, "--alpha", "power=1", "--ledger", book.path)
     assert shown.exit_code == 0
     assert "farm" in shown.stdout
     assert "other" not in shown.stdout
@@ -51,7 +51,7 @@ def test_a_cap_shows_its_dataset_alone(book):
 
 
 def test_a_cap_on_a_new_name_says_so(book):
-    shown = run("ledger", "cap", "fram", 5, "--ledger", book.path)
+    shown = run("ledger", "cap", "fram", 5, "--alpha", 30, "--ledger", book.path)
     assert shown.exit_code == 0
     assert "'fram' is a new name in this ledger" in shown.stderr
     again = run("ledger", "cap", "fram", 4, "--ledger", book.path)
@@ -59,7 +59,7 @@ def test_a_cap_on_a_new_name_says_so(book):
 
 
 def test_a_cap_below_what_is_spent_is_warned_of(book):
-    shown = run("ledger", "cap", "farm", "0.5", "--ledger", book.path)
+    shown = run("ledger", "cap", "farm", "0.5", "--alpha", "power=1", "--ledger", book.path)
     assert shown.exit_code == 0
     assert "below what is spent already, by 0.5" in shown.stderr
     assert run("ledger", "cap", "farm", "--remove", "--ledger", book.path).stderr == ""
@@ -78,7 +78,7 @@ def test_a_release_says_what_it_was_charged(tmp_path, kind):
     first = run(*release, "-o", tmp_path / "one")
     assert first.exit_code == 0, first.output
     assert f"Charged 1 to 'mine' in {path} (1 spent so far; no cap)." in first.stdout
-    Ledger(path).set_cap("mine", 5)
+    Ledger(path).set_cap("mine", 5, alpha={"wind": "15%", "grid": 30}[kind])
     second = run(*release, "-o", tmp_path / "two", "--epsilon", "0.5")
     end = f"Charged 0.5 to 'mine' in {path} (1.5 spent so far; 3.5 left of the cap 5).\n"
     assert second.stdout.endswith(end)

@@ -18,7 +18,16 @@ from unittest import mock
 
 from conftest import adjacency
 from faults.children import fork, on_a_disk_of, read_only, run_together, shown
-from faults.releasing import CAP, DATASET, Scene, Tally, check_aftermath, make_scene, release
+from faults.releasing import (
+    ALPHA,
+    CAP,
+    DATASET,
+    Scene,
+    Tally,
+    check_aftermath,
+    make_scene,
+    release,
+)
 from faults.tracing import CALLS, GROWING, Verdict, calls_of, fail_from, kill_at, run_traced
 
 from gridveil.errors import BudgetRefused, GridveilError
@@ -26,6 +35,7 @@ from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.ledger import file as ledger_module
 
 SCENES = {"first release": False, "release in place of another": True}
+STEP = {"power": "0.1"}  # of charges that are made here without a release
 
 
 def kills(
@@ -130,7 +140,7 @@ def flipped_log(folder: Path, most: int | None = None) -> Tally:
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "ledger.sqlite"
-    Ledger(path).set_cap(DATASET, CAP)
+    Ledger(path).set_cap(DATASET, CAP, alpha=STEP)
     _charge_and_die(path, before_log_is_put_away=True)
     whole, log = path.read_bytes(), path.with_name(f"{path.name}-wal").read_bytes()
     tally = Tally("one byte of the log changed that a kill in the middle of a charge left")
@@ -155,7 +165,7 @@ def lost_log(folder: Path, rounds: int = 40) -> Tally:
     for number in range(rounds):
         path = folder / str(number) / "ledger.sqlite"
         path.parent.mkdir(parents=True)
-        Ledger(path).set_cap(DATASET, CAP)
+        Ledger(path).set_cap(DATASET, CAP, alpha=STEP)
         _charge_and_die(path, before_log_is_put_away=False)
         if _spent(path, path.read_bytes(), b"", tally, f"round {number}") != 1:
             tally.losses.append(f"round {number}: the charge was in the log alone")
@@ -178,7 +188,7 @@ def _charge_and_die(path: Path, *, before_log_is_put_away: bool) -> None:
 def at_once(folder: Path, rounds: int = 40, processes: int = 4) -> Tally:
     """Several releases at once where the cap leaves room for one."""
     scene = make_scene(folder / "template", earlier=True)
-    Ledger(scene.ledger).set_cap(DATASET, 2)
+    Ledger(scene.ledger).set_cap(DATASET, 2, alpha=ALPHA)
     tally = Tally(f"{processes} releases at once, room for one")
     for number in range(rounds):
         here = scene.copy(folder / "here")
@@ -187,7 +197,7 @@ def at_once(folder: Path, rounds: int = 40, processes: int = 4) -> Tally:
         what = f"round {number}"
         if sorted(code for code, _ in ended) != [0, *[3] * (processes - 1)]:
             tally.overspends.append(f"{what}: ended with {[code for code, _ in ended]}")
-        Ledger(here.ledger).set_cap(DATASET, 3)
+        Ledger(here.ledger).set_cap(DATASET, 3, alpha=ALPHA)
         check_aftermath(here, tally, what, "".join(text for _, text in ended))
     return tally
 
@@ -347,7 +357,7 @@ def ledger_file(folder: Path) -> tuple[Path, bytes]:
     for number in range(CAP):
         _charge(ledger)
         ledger.charge(f"other {number}", epsilon="1/3", adjacency=[adjacency()], purpose="a test")
-    ledger.set_cap(DATASET, CAP)
+    ledger.set_cap(DATASET, CAP, alpha=STEP)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

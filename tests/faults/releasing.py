@@ -17,6 +17,7 @@ from gridveil.verification import verify_bundle
 
 DATASET = "small farm"
 CAP = 3
+ALPHA = {"power": "15%", "capacity": 5}
 _ROWS = 40
 
 
@@ -76,7 +77,7 @@ def make_scene(folder: Path, *, earlier: bool, kind: str = "wind") -> Scene:
     scene = Scene(folder, Fraction(0), replaces=False, kind=kind)
     if not earlier:
         return scene
-    Ledger(scene.ledger).set_cap(DATASET, CAP)
+    Ledger(scene.ledger).set_cap(DATASET, CAP, alpha=ALPHA)
     assert release(scene) == 0
     return scene.after(1)
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import FULL
 from faults import campaigns
 from faults.children import can_mount
-from faults.releasing import CAP, DATASET, Tally
+from faults.releasing import ALPHA, CAP, DATASET, Tally
 from faults.tracing import unavailable
 
 from gridveil.privacy.ledger import Ledger
@@ -123,11 +123,11 @@ def test_a_reader_does_not_keep_a_charge_from_being_made(folder, monkeypatch):
     monkeypatch.setattr("gridveil.privacy.ledger.file._READERS", 0.1)
     path = folder / "ledger.sqlite"
     ledger = Ledger(path)
-    ledger.set_cap(DATASET, CAP)
+    ledger.set_cap(DATASET, CAP, alpha=ALPHA)
     with closing(sqlite3.connect(path)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM entries").fetchall()
-        ledger.set_cap(DATASET, 2 * CAP)
+        ledger.set_cap(DATASET, 2 * CAP, alpha=ALPHA)
         assert Ledger(path).totals(DATASET).cap == 2 * CAP
         assert path.with_name("ledger.sqlite-wal").stat().st_size > 0
     assert ledger.problems() == []

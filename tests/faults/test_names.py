@@ -141,7 +141,7 @@ def test_commands_explain_paths_that_can_not_be_used(tmp_path, name):
     for arguments in (
         ["verify", place],
         ["ledger", "show", "--ledger", place],
-        ["ledger", "cap", "farm", "1", "--ledger", place],
+        ["ledger", "cap", "farm", "1", "--alpha", "30", "--ledger", place],
         ["wind", "evaluate", place, "--against", place],
         ["wind", "release", place, "-o", place, "--speed", "a", "--power", "b", "--capacity", 1,
          "--alpha", "1%"],

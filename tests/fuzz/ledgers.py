@@ -29,7 +29,7 @@ def _ledger() -> bytes:
                 purpose="a test",
             )
             ledger.record_release(charge, "0" * 64)
-        ledger.set_cap("farm 1", 2)
+        ledger.set_cap("farm 1", 2, alpha={"power": "0.1"})
         connection = sqlite3.connect(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.close()
@@ -46,11 +46,13 @@ def make_ledger(choose: Choose) -> bytes:
     adjacent = {"power": {"alpha": "1", "unit": "MW"}}
     body = {
         "epsilon": "1/2", "charged": "1/2", "adjacency": adjacent, "clear": ["speed"],
-        "private": ["power"], "purpose": "x", "cap": "2", "charge": 1,
+        "private": ["power"], "purpose": "x", "cap": "2", "charge": 1, "alpha": adjacent,
+        "version": 2,
     }  # fmt: skip
     for _ in range(1 + choose(2)):
         mutate_tree(body, choose)
-    kind = ("charge", "cap", "release", "abort", str(VALUES[choose(len(VALUES))]))[choose(5)]
+    kinds = ("charge", "cap", "reference", "release", "abort", str(VALUES[choose(len(VALUES))]))
+    kind = kinds[choose(len(kinds))]
     return FORGED + json.dumps([kind, body]).encode()
 
 

@@ -189,7 +189,7 @@ def test_the_exact_restoration_is_refused_for_quadratic_costs(tmp_path, ledger):
 
 
 def test_a_cap_is_not_passed(network, ledger):
-    ledger.set_cap("tiny", "1.5")
+    ledger.set_cap("tiny", "1.5", alpha=5)
     models = models_for(network, "capacity")
     call = {"epsilon": 1, "alpha": 5, "method": "laplace", "ledger": ledger}
     grid.release(network, models, **call)
@@ -325,7 +325,7 @@ def folder(tmp_path_factory):
     Population(2, cost=np.full((2, 3), 30.0)).write(made / "costs.parquet", network)
     (made / "taken").mkdir()
     (made / "taken" / "mine").write_text("mine")
-    Ledger(made / "ledger.sqlite").set_cap("capped", "1/2")
+    Ledger(made / "ledger.sqlite").set_cap("capped", "1/2", alpha=5)
     return made
 
 
@@ -346,7 +346,7 @@ def test_a_command_with_bad_input_writes_and_charges_nothing(
     assert result.stderr.startswith("error: ")
     assert "Traceback" not in result.output
     assert sorted(path.name for path in folder.iterdir()) == before
-    assert [entry.kind for entry in Ledger("ledger.sqlite").entries()] == ["cap"]
+    assert [entry.kind for entry in Ledger("ledger.sqlite").entries()] == ["reference", "cap"]
 
 
 # -- private values decide nothing -----------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_without_a_name_the_command_takes_its_own(planner, tmp_path):
     """A name made up here would make two datasets of one in the ledger."""
     told = planner.answer(asked(dataset=" "))
     assert "--dataset" not in shlex.split(told["command"])
-    Ledger(tmp_path / "ledger.sqlite").set_cap("North Farm", 3)
+    Ledger(tmp_path / "ledger.sqlite").set_cap("North Farm", 3, alpha="15%")
     assert "Name the data" in planner.answer(asked(dataset=""))["budget"]["text"]
 
 
@@ -142,7 +142,7 @@ def test_no_ledger_is_made_by_looking(planner, tmp_path):
 
 def test_the_budget_is_the_ledgers(planner, tmp_path):
     book = Ledger(tmp_path / "ledger.sqlite")
-    book.set_cap("North Farm", 3)
+    book.set_cap("North Farm", 3, alpha="15%")
     told = planner.answer(asked())["budget"]
     assert told["state"] == "good"
     assert "'North Farm' has spent 0" in told["text"]
@@ -151,7 +151,7 @@ def test_the_budget_is_the_ledgers(planner, tmp_path):
     assert refused["state"] == "refused"
     assert "Only 3 is left" in refused["text"]
     assert "no cap is set" in planner.answer(asked(dataset="other"))["budget"]["text"]
-    assert len(book.entries()) == 1
+    assert len(book.entries()) == 2
 
 
 @pytest.mark.parametrize(

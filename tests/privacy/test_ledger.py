@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from conftest import FULL, adjacency, make_account
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused
-from gridveil.privacy.ledger import Ledger
+from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
+from gridveil.privacy.ledger import Declared, Entry, Ledger, Reference, Totals, steps_to_reference
 from gridveil.privacy.ledger import path as location
 from gridveil.privacy.ledger.entries import breaks, entry_hash
-from gridveil.privacy.ledger.totals import Reference
 
 FORK = multiprocessing.get_context("fork")
 
@@ -50,7 +51,7 @@ def test_charges_add_up_exactly(ledger):
 
 
 def test_a_cap_refuses_with_figures_and_changes_nothing(ledger):
-    ledger.set_cap("farm", 1)
+    ledger.set_cap("farm", 1, alpha={"power": "0.1"})
     charge(ledger, "0.75")
     before = ledger.entries()
     with pytest.raises(BudgetRefused) as caught:
@@ -64,7 +65,7 @@ def test_a_cap_refuses_with_figures_and_changes_nothing(ledger):
 
 def test_a_cap_can_be_raised_lowered_and_removed(ledger):
     charge(ledger, 2)
-    ledger.set_cap("farm", 1)
+    ledger.set_cap("farm", 1, alpha={"power": "0.1"})
     assert ledger.totals("farm").remaining == 0
     with pytest.raises(BudgetRefused):
         charge(ledger, "0.001")
@@ -102,7 +103,7 @@ def test_releases_at_different_alphas_add_up_at_the_reference(ledger):
 
 
 def test_the_scaled_charge_is_what_the_cap_counts(ledger):
-    ledger.set_cap("farm", 2)
+    ledger.set_cap("farm", 2, alpha=30)
     charge(ledger, 1, alpha=30)
     with pytest.raises(BudgetRefused) as caught:
         charge(ledger, 1, alpha=10)
@@ -222,7 +223,7 @@ def _race(path: Path, results) -> None:
 
 def test_eight_processes_can_not_overspend(tmp_path):
     path = tmp_path / "raced.sqlite"
-    Ledger(path).set_cap("raced", 100)
+    Ledger(path).set_cap("raced", 100, alpha={"power": "0.1"})
     results = FORK.Queue()
     workers = [FORK.Process(target=_race, args=(path, results)) for _ in range(8)]
     for worker in workers:
@@ -288,7 +289,7 @@ def test_a_charge_that_was_confirmed_survives_a_kill(tmp_path):
 @pytest.fixture
 def written(ledger):
     charges = [charge(ledger, 1) for _ in range(4)]
-    ledger.set_cap("farm", 9)
+    ledger.set_cap("farm", 9, alpha={"power": "0.1"})
     return ledger, charges
 
 
@@ -311,7 +312,7 @@ def test_an_untouched_ledger_is_whole(written):
         "UPDATE entries SET kind = 'abort' WHERE number = 2",
         "DELETE FROM entries WHERE number = 2",
         "DELETE FROM entries WHERE number = 1",
-        "UPDATE entries SET number = number + 10 WHERE number = 5",
+        "UPDATE entries SET number = number + 10 WHERE number = 6",
         "UPDATE ledger SET id = 'another'",
     ],
 )
@@ -465,3 +466,199 @@ def test_a_ledger_of_one_byte_is_no_new_one(tmp_path):
     path.write_bytes(b"S")
     with pytest.raises(LedgerError, match="only one byte is left"):
         Ledger(path)
+
+
+# -- declared references ---------------------------------------------------------------------------
+
+
+def test_a_typing_error_does_not_fix_what_a_cap_means(ledger):
+    """0.03 MW for 30 MW, before anything was declared: the reference is raised, and charges."""
+    charge(ledger, "0.001", alpha="0.03")
+    ledger.set_cap("farm", 2, alpha=30)
+    totals = ledger.totals("farm")
+    assert (totals.spent, totals.remaining) == (1, 1)
+    assert charge(ledger, 1, alpha=30).charged == 1
+    with pytest.raises(BudgetRefused):
+        charge(ledger, "0.001", alpha="0.03")
+
+
+def test_a_declared_reference_counts_from_the_first_charge(ledger):
+    ledger.set_reference("farm", {"power": 30})
+    assert charge(ledger, 1, alpha=10).charged == 3
+    assert charge(ledger, 1, alpha=60).charged == 1
+    assert ledger.totals("farm").reference == {"power": Reference(Fraction(30), "MW")}
+
+
+def test_one_alpha_is_for_every_parameter_in_its_unit(ledger):
+    ledger.set_cap("farm", 100, alpha=30)
+    assert charge(ledger, 1, parameter="load", alpha=10).charged == 3
+    assert charge(ledger, 1, parameter="capacity", alpha=15).charged == 2
+    with pytest.warns(LedgerWarning, match="no reference alpha of cost was declared"):
+        assert charge(ledger, 1, parameter="cost", alpha=1, unit="$/MWh").charged == 1
+    ledger.set_reference("farm", {"load": 60})
+    assert ledger.totals("farm").counted == {3: 6, 4: 2, 5: 1}
+    ledger.set_reference("farm", {"cost": 5})
+    assert ledger.totals("farm").spent == 6 + 2 + 5
+    ledger.set_reference("farm", 90)
+    assert ledger.totals("farm").spent == 9 + 6 + 5
+
+
+def test_what_is_said_of_one_parameter_counts_until_more_is_said_of_all(ledger):
+    ledger.set_reference("farm", 30)
+    ledger.set_reference("farm", {"load": 10})
+    assert charge(ledger, 1, parameter="load", alpha=10).charged == 1
+    ledger.set_reference("other", {"load": 10})
+    ledger.set_reference("other", 30)
+    assert charge(ledger, 1, "other", parameter="load", alpha=10).charged == 3
+
+
+def test_shares_are_declared_in_percent_and_count_as_amounts(ledger):
+    ledger.set_reference("farm", "30%")
+    assert shares(ledger, "0.15", one=2750) == 2
+    assert shares(ledger, "0.3", one=2750) == 1
+    assert shares(ledger, "0.3", one=1000) == 3
+    # A capacity that was mistyped in the first charge is made good by a larger share.
+    ledger.set_reference("farm", {"power": "300%"})
+    assert ledger.totals("farm").counted == {2: 20, 3: 10, 4: 28}
+
+
+def test_raising_a_reference_may_pass_the_cap_and_nothing_is_released_then(ledger):
+    charge(ledger, 1, alpha=10)
+    ledger.set_cap("farm", 2, alpha=30)
+    totals = ledger.totals("farm")
+    assert (totals.spent, totals.remaining, totals.overspent) == (3, 0, 1)
+    with pytest.raises(BudgetRefused):
+        charge(ledger, "0.001", alpha=30)
+
+
+def test_a_reference_is_lowered_only_before_it_counted(ledger):
+    ledger.set_reference("farm", {"power": 300})
+    ledger.set_reference("farm", {"power": 30})
+    charge(ledger, 1, alpha=30)
+    for lower in (29, {"power": "29.9"}):
+        with pytest.raises(InputError, match="would lower it"):
+            ledger.set_reference("farm", lower)
+        with pytest.raises(InputError, match="would lower it"):
+            ledger.set_cap("farm", 5, alpha=lower)
+    ledger.set_reference("farm", {"power": 30})
+    assert ledger.totals("farm").cap is None
+    assert ledger.totals("farm").spent == 1
+
+
+def test_a_cap_needs_its_alpha(ledger):
+    charge(ledger, 1)
+    with pytest.raises(InputError, match="needs the alpha that it is about"):
+        ledger.set_cap("farm", 2)
+    ledger.set_reference("farm", {"power": "0.1"})
+    ledger.set_cap("farm", 2)
+    ledger.set_cap("farm", 3)
+    assert ledger.totals("farm").cap == 3
+
+
+@pytest.mark.parametrize("alpha", ["0.5", 1, 0, -3, "many", {}, {"The load": 3}, {"load": 0}])
+def test_a_reference_that_is_none_is_refused(ledger, alpha):
+    with pytest.raises(InputError) as caught:
+        ledger.set_reference("farm", alpha)
+    assert caught.value.remedy
+    assert ledger.entries() == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "unit"),
+    [(400, "0.3", "of capacity"), ("30%", 0.3, "MW")],  # kW for a share, a share for MW
+)
+def test_a_declared_unit_that_does_not_fit_is_refused_and_can_be_corrected(
+    ledger, wrong, right, unit
+):
+    ledger.set_reference("farm", {"power": wrong})
+    with pytest.raises(LedgerRefused, match="counts alpha in another unit"):
+        charge(ledger, 1, alpha="0.15", unit=unit)
+    assert ledger.totals("farm").charges == 0
+    ledger.set_reference("farm", {"power": right})
+    assert charge(ledger, 1, alpha="0.15", unit=unit).charged == 2
+
+
+@pytest.mark.parametrize(("alpha", "warned"), [("3", True), ("0.03", True), ("3.1", False)])
+def test_an_alpha_far_below_the_reference_is_warned_of_before_the_charge(ledger, alpha, warned):
+    ledger.set_reference("farm", 30)
+    if not warned:
+        charge(ledger, 1, alpha=alpha)
+        return
+    with pytest.raises(LedgerWarning, match="epsilon counts"):
+        charge(ledger, 1, alpha=alpha)  # warnings are errors here: nothing may be charged yet
+    assert ledger.totals("farm").charges == 0
+    with pytest.warns(LedgerWarning, match="the reference of 'farm' is 30 MW"):
+        charge(ledger, 1, alpha=alpha)
+
+
+STEPS = st.fractions(min_value=Fraction(1, 50), max_value=50, max_denominator=60)
+KEYS = ("capacity", "load")
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("charge"), st.dictionaries(st.sampled_from(KEYS), STEPS, min_size=1)),
+            st.tuples(st.just("raise"), st.dictionaries(st.sampled_from(KEYS), STEPS, min_size=1)),
+            st.tuples(st.just("all"), STEPS),
+        ),
+        max_size=12,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_totals_are_never_below_the_composition_at_the_reference(events, rng):
+    """The worst loss of an entry that moves by the reference, by the definition alone.
+
+    A release with Laplace noise of scale alpha/epsilon on every entry loses exactly
+    epsilon * distance / alpha, and one that draws anew for every whole alpha loses epsilon for
+    each alpha begun: the most that its guarantee allows. Adding up must not fall below either.
+    """
+    totals, charges, number, before = Totals("farm"), [], 0, Fraction(0)
+    for kind, what in events:
+        number += 1
+        if kind == "charge":
+            epsilon = Fraction(rng.randint(1, 8), 4)
+            counted = max(
+                epsilon * steps_to_reference(totals, adjacency(key, alpha, "MW"))
+                for key, alpha in what.items()
+            )
+            charges.append((epsilon, what))
+            body = {
+                "version": 2, "epsilon": str(epsilon), "charged": str(counted), "clear": [],
+                "private": [], "purpose": "a test",
+                "adjacency": {k: {"alpha": str(a), "unit": "MW"} for k, a in what.items()},
+            }  # fmt: skip
+        else:
+            alphas = what if kind == "raise" else {"*": what}
+            unit = "" if kind == "raise" else "MW"
+            wanted = {key: Declared(alpha, unit) for key, alpha in alphas.items()}
+            try:
+                totals.check_declared(wanted)
+            except InputError:
+                continue
+            body = {
+                "version": 2,
+                "alpha": {k: {"alpha": str(a), "unit": unit} for k, a in alphas.items()},
+            }
+        name = "charge" if kind == "charge" else "reference"
+        totals.add(Entry(number, "", name, "farm", body, "", ""))
+        for key in KEYS:
+            if key not in totals.reference:
+                continue
+            distance = totals.reference[key].alpha
+            for loss in (_smooth, _whole):
+                worst = sum(e * loss(distance, a[key]) for e, a in charges if key in a)
+                assert worst <= totals.spent
+        assert totals.spent >= before  # nothing that is added lowers what was spent
+        before = totals.spent
+
+
+def _smooth(distance, alpha):
+    return distance / alpha
+
+
+def _whole(distance, alpha):
+    begun = 0
+    while distance > 0:
+        distance, begun = distance - alpha, begun + 1
+    return begun

@@ -400,7 +400,8 @@ def test_a_taken_folder_is_refused_before_the_charge(scada, tmp_path):
 
 def test_a_cap_is_refused_with_exit_code_3(scada, tmp_path):
     ledger = tmp_path / "l"
-    assert run("ledger", "cap", "north farm", "0.5", "--ledger", ledger).exit_code == 0
+    cap = ("ledger", "cap", "north farm", "0.5", "--alpha", "15%")
+    assert run(*cap, "--ledger", ledger).exit_code == 0
     result = run("wind", "release", scada, *COMMAND, "-o", tmp_path / "out", "--ledger", ledger)
     assert result.exit_code == 3
     assert "requested 1, remaining 0.5" in result.stderr

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gridveil.cli import typed
 from gridveil.cli.console import JsonOption, LedgerOption, err, out, plain, print_json, table
 from gridveil.errors import InputError, show_exact
 
@@ -45,23 +46,62 @@ def cap(
         str | None,
         typer.Argument(help="The most it may ever spend: 5, 0.5 or 1/3.", show_default=False),
     ] = None,
+    alpha: Annotated[
+        str | None,
+        typer.Option(
+            help="The reference alpha that the cap is about: 30 (MW), 15% (of capacity), or "
+            "capacity=30,cost=1.",
+            show_default=False,
+        ),
+    ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the cap away.")] = False,
     ledger: LedgerOption = None,
 ) -> None:
-    """Set the most epsilon that a dataset may ever spend.
+    """Set the most epsilon that a dataset may ever spend, for steps of a reference alpha.
 
-    Example: [cyan]gridveil ledger cap turbine 5[/]
+    Example: [cyan]gridveil ledger cap turbine 5 --alpha 15%[/]
     """
     from gridveil.privacy.ledger import Ledger
 
     if (epsilon is None) != remove:
         raise InputError(
             "Give either a cap or --remove.",
-            remedy='For example: gridveil ledger cap "north farm" 5',
+            remedy='For example: gridveil ledger cap "north farm" 5 --alpha 15%',
         )
     book = Ledger(ledger)
     known = bool(book.entries(dataset))
-    book.set_cap(dataset, epsilon)
+    book.set_cap(dataset, epsilon, alpha=None if alpha is None else typed.alpha(alpha))
+    _show_changed(book, dataset, known=known)
+
+
+@app.command()
+def reference(
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.", show_default=False)],
+    alpha: Annotated[
+        str,
+        typer.Option(
+            help="The step that epsilons add up for: 30 (MW), 15% (of capacity), or "
+            "capacity=30,cost=1.",
+            show_default=False,
+        ),
+    ],
+    ledger: LedgerOption = None,
+) -> None:
+    """Declare or raise the reference alpha: the step that a dataset's epsilons add up for.
+
+    Releases at a smaller alpha count several times their epsilon, those before it too.
+
+    Example: [cyan]gridveil ledger reference rts96 --alpha capacity=30,load=10[/]
+    """
+    from gridveil.privacy.ledger import Ledger
+
+    book = Ledger(ledger)
+    known = bool(book.entries(dataset))
+    book.set_reference(dataset, typed.alpha(alpha))
+    _show_changed(book, dataset, known=known)
+
+
+def _show_changed(book: Ledger, dataset: str, *, known: bool) -> None:
     totals = book.totals(dataset)
     out().print(f"Ledger {plain(book.path)}")
     out().print(_table([totals]))
@@ -149,7 +189,7 @@ def _table(all_totals: list[Totals]) -> Table:
         "dataset", "spent", "cap", "remaining", "reference alpha", "charges", "without release"
     )
     for one in all_totals:
-        alphas = ", ".join(f"{name} {alpha}" for name, alpha in one.reference.items())
+        alphas = ", ".join(f"{_named(key)}{alpha}" for key, alpha in one.references.items())
         shown.add_row(
             one.dataset,
             show_exact(one.spent),
@@ -186,10 +226,23 @@ def _line(entry: Entry, totals: Totals) -> tuple[str, str, str]:
     if entry.kind == "charge":
         alphas = ", ".join(f"{n} by {a['alpha']} {a['unit']}" for n, a in body["adjacency"].items())
         open_charge = " (charged, no release recorded)" if entry.number in totals.unreleased else ""
-        return "charge", body["charged"], f"{body['purpose']}; {alphas}{open_charge}"
+        return (
+            "charge",
+            show_exact(totals.counted[entry.number]),
+            f"{body['purpose']}; {alphas}{open_charge}",
+        )
+    if entry.kind == "reference":
+        steps = (f"{_named(n)}{a['alpha']} {a['unit']}".strip() for n, a in body["alpha"].items())
+        return "reference", "", ", ".join(steps)
     if entry.kind == "cap":
         return "cap", "", "none" if body["cap"] is None else f"at most {body['cap']}"
     return entry.kind, "", f"of charge {body['charge']}"
+
+
+def _named(key: str) -> str:
+    from gridveil.privacy.ledger.references import ANY
+
+    return "" if key == ANY else f"{key} "
 
 
 def _summary(one: Totals) -> dict[str, Any]:
@@ -200,7 +253,7 @@ def _summary(one: Totals) -> dict[str, Any]:
         "remaining": None if one.remaining is None else str(one.remaining),
         "reference_alpha": {
             name: {"alpha": str(reference.alpha), "unit": reference.unit}
-            for name, reference in one.reference.items()
+            for name, reference in one.references.items()
         },
         "published_in_clear": sorted(one.clear),
         "charges": one.charges,

@@ -4,7 +4,8 @@
 What it writes are `entries`, each chained by hash to all before it; `file` keeps them in SQLite and
 checks the whole chain before it trusts or adds anything. `totals` adds up the entries of one
 dataset (what is spent, the cap, the reference alpha, what is public) and holds the rules for the
-next charge, so there is nothing beside the entries that could fall out of step. `names` says which
+next charge, so there is nothing beside the entries that could fall out of step; `references` says
+which step its epsilons add up for. `names` says which
 spellings of a dataset's name are one, and `path` says where the file is and where it must not be.
 """
 
@@ -12,15 +13,12 @@ from gridveil.privacy.ledger.book import Charge, Ledger
 from gridveil.privacy.ledger.entries import Entry
 from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.ledger.path import ledger_path
-from gridveil.privacy.ledger.totals import (
-    Reference,
-    Totals,
-    refuse_exposed,
-    steps_to_reference,
-)
+from gridveil.privacy.ledger.references import Declared, Reference
+from gridveil.privacy.ledger.totals import Totals, refuse_exposed, steps_to_reference
 
 __all__ = [
     "Charge",
+    "Declared",
     "Entry",
     "Ledger",
     "Reference",

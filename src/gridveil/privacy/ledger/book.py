@@ -9,18 +9,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
+from warnings import warn
 
-from gridveil.errors import BudgetRefused, InputError, LedgerError
+from gridveil.errors import (
+    BudgetRefused,
+    InputError,
+    LedgerError,
+    LedgerRefused,
+    LedgerWarning,
+)
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.ledger.entries import VERSION, Entry, checked_key
 from gridveil.privacy.ledger.file import LedgerFile
 from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.ledger.path import ledger_path
+from gridveil.privacy.ledger.references import Alphas, Declared, Reference, read_alphas
 from gridveil.privacy.ledger.totals import (
-    Reference,
     Totals,
+    doubtful_alphas,
     refuse_exposed,
     steps_to_reference,
 )
@@ -93,6 +102,7 @@ class Ledger:
             hidden = [one.key for one in adjacency] if private is None else private
             refuse_exposed(totals, hidden, clear)
             factor = max(steps_to_reference(totals, one) for one in adjacency)
+            warnings = doubtful_alphas(totals, adjacency)
             charged = amount * factor
             remaining = totals.remaining
             if remaining is not None and charged > remaining:
@@ -100,6 +110,8 @@ class Ledger:
                 raise BudgetRefused(
                     charged, remaining, of=name, times=factor, overspent=totals.overspent
                 )
+            for words in warnings:
+                warn(words, LedgerWarning, stacklevel=2)
             body = {
                 "epsilon": str(amount),
                 "charged": str(charged),
@@ -132,12 +144,57 @@ class Ledger:
         """Note that a computation on private data failed after this charge."""
         self._note("abort", charge, {"charge": charge.entry})
 
-    def set_cap(self, dataset: str, cap: Exact | None) -> None:
-        """Set the most that a dataset may ever spend, or take the cap away with None."""
+    def set_cap(self, dataset: str, cap: Exact | None, *, alpha: Alphas | None = None) -> None:
+        """Set the most that a dataset may ever spend, or take the cap away with None.
+
+        Parameters
+        ----------
+        dataset, cap
+            The dataset, and its cap.
+        alpha
+            The reference alpha that the cap is about, as in `set_reference`. It may be left out if
+            one was declared before.
+        """
         amount = None if cap is None else str(exact(cap, name="the cap"))
+        wanted = None if alpha is None else read_alphas(alpha)
         with self._file.transaction() as (connection, entries):
             totals = self._totals(dataset, entries)
-            self._file.append(connection, "cap", totals.dataset, {"cap": amount})
+            if wanted is not None:
+                self._declare(connection, totals, wanted)
+            elif amount is not None and not totals.declared:
+                raise InputError(
+                    f"A cap of {totals.dataset!r} needs the alpha that it is about: epsilon 1 for "
+                    "steps of 30 MW is not epsilon 1 for steps of 0.03 MW.",
+                    remedy="Declare it with --alpha (alpha=): 30, capacity=30,load=10 or 15%.",
+                )
+            body = {"version": VERSION, "cap": amount}
+            self._file.append(connection, "cap", totals.dataset, body)
+
+    def set_reference(self, dataset: str, alpha: Alphas) -> None:
+        """Declare or raise the reference alpha: the step that a dataset's epsilons add up for.
+
+        Charges that were made before count at a raised reference too. It is never lowered once
+        something was charged.
+
+        Parameters
+        ----------
+        dataset
+            The owner's name for the data.
+        alpha
+            One for every parameter in MW (``30``) or in shares of capacity (``"15%"``), or one for
+            each parameter: ``{"capacity": 30, "cost": 1}``.
+        """
+        wanted = read_alphas(alpha)
+        with self._file.transaction() as (connection, entries):
+            self._declare(connection, self._totals(dataset, entries), wanted)
+
+    def _declare(
+        self, connection: Connection, totals: Totals, wanted: Mapping[str, Declared]
+    ) -> None:
+        totals.check_declared(wanted)
+        alphas = {key: {"alpha": str(one.alpha), "unit": one.unit} for key, one in wanted.items()}
+        body = {"version": VERSION, "alpha": alphas}
+        self._file.append(connection, "reference", totals.dataset, body)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -225,7 +282,7 @@ class Ledger:
     def _add(self, totals: Totals, entry: Entry) -> None:
         try:
             totals.add(entry)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, LookupError, LedgerRefused, TypeError, ValueError):
             raise self._file.damaged(f"entry {entry.number} can't be understood") from None
 
 
