@@ -7,9 +7,8 @@ from gridveil.plan.runs import Sessions
 
 CHOICE = {
     "kind": "wind",
-    "parameter": "power",
+    "private": [{"name": "power", "alpha": "15"}],
     "method": "laplace",
-    "alpha": "15",
     "epsilon": "1",
     "size": "200",
     "dataset": "north farm",

@@ -44,7 +44,7 @@ def test_accuracy_has_a_spread_and_gets_better_with_epsilon(planner):
         assert one["low"] <= one["mean"] <= one["high"]
         assert one["mean"] > other["mean"]
     assert weak["metrics"][0]["low"] < weak["metrics"][0]["high"]
-    assert weak["picture"]["source"].startswith("<svg")
+    assert [one["source"][:4] for one in weak["pictures"]] == ["<svg"]
     assert weak["sweep"].startswith("<svg")
     assert [share["percent"] for share in weak["shares"]] == [100]
 
@@ -54,7 +54,7 @@ def test_a_run_is_what_a_seeded_release_is(method):
     records = wind.read_records(
         demo_records(200), speed="wind_speed", power="power", capacity=CAPACITY
     )
-    choice = Choice("wind", "power", method, Fraction(3, 20), Fraction(1), 200)
+    choice = Choice("wind", (("power", Fraction(3, 20)),), method, Fraction(1), 200)
     near = Adjacency.of(
         "power", alpha="15%", unit="of capacity", limits=Limits(0.0, 1.0), entries=200
     )
@@ -98,38 +98,76 @@ def test_a_command_line_for_this_computer():
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
-    [({"file": " "}, "your file"), ({"capacity": "big"}, "capacity"), ({"capacity": "-1"}, "no")],
+    ("field", "text", "words"),
+    [
+        ("file", " ", "The command needs this"),
+        ("file", "x" * 401, "longer than 400"),
+        ("output", "", "Fill it in"),
+        ("speed", "", "Fill it in"),
+        ("power", "wind", "can't be public and private"),
+        ("capacity", "big", "no positive number"),
+        ("capacity", "-1", "no positive number"),
+        ("capacity", "", "Fill it in"),
+    ],
 )
-def test_a_bad_field_is_told_and_leaves_no_command(planner, fields, words):
-    told = planner.answer(asked(fields=fields))
+def test_a_bad_text_is_told_at_its_field_and_leaves_no_command(planner, field, text, words):
+    told = planner.answer(asked(fields={field: text}))
+    assert list(told["faults"]) == [f"field-{field}"]
+    assert words in told["faults"][f"field-{field}"]
+    assert told["command"] is told["budget"] is None
+    assert told["guarantee"]["words"]  # which does not depend on it
+
+
+def test_a_bad_name_is_told_at_its_field(planner):
+    told = planner.answer(asked(dataset="a\x07b"))
+    assert list(told["faults"]) == ["dataset"]
     assert told["command"] is None
-    assert words in told["command_problem"]
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "field"),
     [
-        {"kind": "water"},
-        {"parameter": "speed"},
-        {"method": "magic"},
-        {"alpha": "0"},
-        {"alpha": "101"},
-        {"alpha": "lots"},
-        {"epsilon": "-1"},
-        {"epsilon": "1e9"},
-        {"epsilon": None},
-        {"epsilon": ["1"]},
-        {"size": "5"},
-        {"size": "10000000"},
-        {"size": "ten"},
-        {"size": "٣٠٠"},
+        ({"private": [{"name": "speed", "alpha": "1"}]}, "parameters"),
+        ({"private": []}, "parameters"),
+        ({"private": "power"}, "parameters"),
+        ({"private": [{"name": "power", "alpha": "15", "range": "0:1"}]}, "range-power"),
+        ({"method": "magic"}, "method"),
+        *(
+            ({"private": [{"name": "power", "alpha": alpha}]}, "alpha-power")
+            for alpha in ("0", "101", "lots", "", "15%%", None)
+        ),
+        *(({"epsilon": epsilon}, "epsilon") for epsilon in ("-1", "1e9", "", None, ["1"])),
+        *(({"size": size}, "size") for size in ("5", "10000000", "ten", "٣٠٠", "9" * 5000)),
     ],
 )
-def test_what_is_no_choice_is_an_input_error(planner, change):
-    with pytest.raises(InputError) as caught:
-        planner.answer({**asked(), **change})
-    assert caught.value.remedy
+def test_a_fault_is_told_at_its_field_and_leaves_no_figure(planner, change, field):
+    told = planner.answer({**asked(), **change})
+    assert list(told.pop("faults")) == [field]
+    assert told.pop("read") == {}
+    assert set(told.values()) == {None}
+
+
+def test_every_fault_is_told_at_once(planner):
+    told = planner.answer(asked(epsilon="x", size="y", fields={"capacity": "z"}))
+    assert set(told["faults"]) == {"epsilon", "size", "field-capacity"}
+
+
+def test_what_is_no_kind_is_an_input_error(planner):
+    with pytest.raises(InputError, match="no such kind"):
+        planner.answer({**asked(), "kind": "water"})
+
+
+@pytest.mark.parametrize(("text", "alpha"), [("15", "0.15"), ("15%", "0.15"), ("1/3", "1/300")])
+def test_a_share_is_read_in_percent(planner, text, alpha):
+    told = planner.answer(asked(private=[{"name": "power", "alpha": text}]))
+    assert f"by up to {alpha} of capacity" in told["guarantee"]["words"][0]
+    assert told["read"] == {"epsilon": 1.0, "alpha-power": pytest.approx(100 * Fraction(alpha))}
+
+
+def test_the_guarantee_has_the_class_of_its_strength(planner):
+    strong, weak = (planner.answer(asked(epsilon=one))["guarantee"] for one in ("1", "50"))
+    assert strong["strength"]["level"] == "strong"
+    assert weak["strength"]["level"] == "weak"
 
 
 # -- the ledger ------------------------------------------------------------------------------------
@@ -181,6 +219,19 @@ def test_a_release_that_the_ledger_would_refuse_is_told(planner, tmp_path):
     told = planner.answer(asked())["budget"]
     assert told["state"] == "refused"
     assert "was charged in MW before" in told["text"]
+    assert "Give alpha in MW" not in told["text"]  # the page can't
+
+
+def test_a_column_that_was_private_can_not_be_published(planner, tmp_path):
+    book = Ledger(tmp_path / "ledger.sqlite")
+    first = Adjacency.of(
+        "power", alpha="15%", unit="of capacity", limits=Limits(0.0, 1.0), entries=5
+    )
+    book.charge("north farm", epsilon=1, adjacency=[first], private=["wind"], purpose="test")
+    told = planner.answer(asked())["budget"]
+    assert told["state"] == "refused"
+    assert "would undo that guarantee" in told["text"]
+    assert "Make it private" not in told["text"]  # the page can't make wind speeds private
 
 
 def test_a_damaged_ledger_is_told(planner, tmp_path):
@@ -216,8 +267,7 @@ def test_a_public_file_stands_in(tmp_path):
         (kind,) = planner.start()["kinds"]
         assert "150 records of open data, which you named public" in kind["stand_in"]
         assert kind["size"]["least"] == kind["size"]["most"] == 150
-        with pytest.raises(InputError, match="between 150 and 150"):
-            planner.answer(asked(size="200"))
+        assert "between 150 and 150" in planner.answer(asked(size="200"))["faults"]["size"]
         assert planner.answer(asked(size="150"))["command"]
     finally:
         planner.close()

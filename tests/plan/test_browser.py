@@ -107,7 +107,7 @@ def test_choose_see_copy_and_run(page, ledger, tmp_path):
     sync_api.expect(page.locator("#words")).to_contain_text("(epsilon 5)")
     after = mean(page, "record")
     assert after < before / 2  # five times less noise
-    page.locator("#alpha-slider").press("ArrowLeft")
+    page.locator("#alpha-power-slider").press("ArrowLeft")
     sync_api.expect(page.locator("#words")).to_contain_text("by up to 0.1 of capacity")
     assert mean(page, "record") < after
 
@@ -131,12 +131,14 @@ def test_choose_see_copy_and_run(page, ledger, tmp_path):
 
 def test_a_network_has_its_own_settings(page):
     page.check("input[name=kind][value=grid]")
-    page.select_option("#parameter", "cost")
+    page.uncheck("#private-capacity")
+    page.check("#private-cost")
     page.check("input[name=method][value=laplace]")
     page.fill("#size", "20")
-    sync_api.expect(page.locator("#alpha-unit")).to_have_text("$/MWh")
+    sync_api.expect(page.locator("#alpha-cost + span")).to_have_text("$/MWh")
     sync_api.expect(page.locator("#command")).to_contain_text("--parameter cost --alpha 1 ")
-    assert mean(page, "value") == pytest.approx(1.0, abs=0.3)  # the mean of |Lap(1)|, clipped
+    sync_api.expect(page.locator("#metric-value-cost")).to_contain_text("to", timeout=60_000)
+    assert mean(page, "value-cost") == pytest.approx(1.0, abs=0.3)  # the mean of |Lap(1)|, clipped
     page.check("input[name=kind][value=wind]")
     sync_api.expect(page.locator("#command")).to_contain_text("gridveil wind release")
 
@@ -145,16 +147,23 @@ def test_the_command_for_a_network_makes_a_release_that_works(page, ledger, tmp_
     case = tmp_path / "south.m"
     grid.cases.rts96(variant="paper").write(case)
     page.check("input[name=kind][value=grid]")
-    sync_api.expect(page.locator("#picture")).to_contain_text("being made")
-    sync_api.expect(page.locator("#legend li")).to_have_count(0)  # nothing of the kind before
+    sync_api.expect(page.locator("#pictures")).to_contain_text("being made")
+    sync_api.expect(page.locator("#pictures figure")).to_have_count(0)  # of the kind before
     page.check("input[name=method][value=laplace]")
     page.fill("#size", "20")
-    page.fill("#field-range", "50:1000")
+    page.fill("#range-capacity", "50:1000")
     sync_api.expect(page.locator("#words")).to_contain_text("epsilon is 32")
-    before = mean(page, "value")
-    page.fill("#alpha", "10")
+    before = mean(page, "value-capacity")
+    page.fill("#alpha-capacity", "10")
     sync_api.expect(page.locator("#words")).to_contain_text("by up to 10 MW")
-    assert mean(page, "value") < before
+    assert mean(page, "value-capacity") < before
+    page.check("#private-load")
+    page.fill("#alpha-load", "5")
+    sync_api.expect(page.locator("#words")).to_contain_text("entries of load by up to 5 MW")
+    command = "--parameter capacity,load --alpha capacity=10,load=5 --epsilon 1"
+    sync_api.expect(page.locator("#command")).to_contain_text(command)
+    assert mean(page, "value-load") > 0
+    sync_api.expect(page.locator("#pictures figure")).to_have_count(2)
     page.fill("#field-file", str(case))
     page.fill("#field-output", str(tmp_path / "out"))
     page.fill("#dataset", "south grid")
@@ -167,28 +176,106 @@ def test_the_command_for_a_network_makes_a_release_that_works(page, ledger, tmp_
     assert Ledger(ledger).totals("south grid").spent == 1
 
 
-def test_a_mistake_is_told_and_gives_no_command(page):
-    page.fill("#alpha", "0")
-    sync_api.expect(page.locator("#problem")).to_contain_text("alpha must be a positive number")
-    assert page.locator("#copy").is_disabled()
-    page.fill("#alpha", "15")
-    sync_api.expect(page.locator("#problem")).to_be_hidden()
+def no_figures(page):
+    """Nothing of an earlier choice is on the page, and nothing can be copied."""
+    sync_api.expect(page.locator("#copy")).to_be_disabled()
+    sync_api.expect(page.locator("#command")).to_have_text(re.compile("^Mend the fields"))
+    for place in ("#metrics dd", "#pictures figure", "#words p", "#changes tr", "#share-names li"):
+        sync_api.expect(page.locator(place)).to_have_count(0)
+    for place in ("#budget", "#sweep-figure", "#strength"):
+        sync_api.expect(page.locator(place)).to_be_hidden()
+    sync_api.expect(page.locator("#status")).to_have_text("")
+
+
+def all_figures(page):
+    sync_api.expect(page.locator(".fault:visible")).to_have_count(0)
     sync_api.expect(page.locator("#copy")).to_be_enabled()
-    page.fill("#field-capacity", "big")
-    sync_api.expect(page.locator("#command")).to_contain_text("no positive number")
+    sync_api.expect(page.locator("#words p")).to_have_count(2)
+    sync_api.expect(page.locator("#metrics dd").first).to_contain_text("to", timeout=60_000)
+    sync_api.expect(page.locator("#budget")).to_be_visible()
+
+
+WRONG_CHOICES = (
+    ("alpha-capacity", "10%", "must be a positive number of MW, and '10%' is not"),
+    ("alpha-capacity", "", "must be a positive number of MW"),
+    ("alpha-capacity", "1e9", "more than the whole range"),
+    ("epsilon", "-1", "must be a positive number"),
+    ("epsilon", "1001", "protects nothing"),
+    ("range-capacity", "wide", "where numbers are needed"),
+    ("range-capacity", "0:500", "range of capacities starts at 0"),
+    ("size", "7", "between 20 and 1,000"),
+)
+WRONG_TEXTS = (
+    ("field-file", "", "The command needs this"),
+    ("field-output", " ", "The command needs this"),
+    ("field-capacity", "big", "no positive number"),
+    ("field-power", "wind_speed", "can't be public and private"),
+    ("dataset", "x" * 300, "1 to 200 printable characters"),
+)
+
+
+def test_a_mistake_leaves_no_figure_and_no_command_until_it_is_mended(page):
+    page.check("input[name=kind][value=grid]")
+    page.check("input[name=method][value=laplace]")
+    page.fill("#size", "20")
+    all_figures(page)
+    for field, bad, words in WRONG_CHOICES:
+        good = page.locator(f"#{field}").input_value()
+        page.fill(f"#{field}", bad)
+        sync_api.expect(page.locator(f"#{field}-fault")).to_contain_text(words)
+        sync_api.expect(page.locator(f"#{field}")).to_have_attribute("aria-invalid", "true")
+        no_figures(page)
+        page.fill(f"#{field}", good)
+        all_figures(page)
+        sync_api.expect(page.locator(f"#{field}")).to_have_attribute("aria-invalid", "false")
+
+
+def test_a_bad_text_leaves_no_command_and_no_budget(page):
+    all_figures(page)
+    for field, bad, words in WRONG_TEXTS:
+        good = page.locator(f"#{field}").input_value()
+        page.fill(f"#{field}", bad)
+        sync_api.expect(page.locator(f"#{field}-fault")).to_contain_text(words)
+        sync_api.expect(page.locator("#copy")).to_be_disabled()
+        sync_api.expect(page.locator("#command")).to_have_text(re.compile("^Mend the fields"))
+        sync_api.expect(page.locator("#budget")).to_be_hidden()
+        page.fill(f"#{field}", good)
+        all_figures(page)
+
+
+def test_nothing_private_is_no_release(page):
+    page.check("input[name=kind][value=grid]")
+    page.uncheck("#private-capacity")
+    sync_api.expect(page.locator("#parameters-fault")).to_contain_text("Nothing is private")
+    no_figures(page)
+
+
+def test_the_command_can_not_be_copied_before_it_is_answered(page):
+    all_figures(page)
+    page.route("**/api/plan", lambda route: None)  # an answer that never comes
+    page.fill("#epsilon", "2")
     assert page.locator("#copy").is_disabled()
+
+
+def test_the_slider_follows_what_was_understood(page):
+    page.fill("#epsilon", "1/2")
+    sync_api.expect(page.locator("#words")).to_contain_text("(epsilon 0.5)")
+    assert page.locator("#epsilon-slider").input_value() == "2"
+    page.fill("#alpha-power", "10%")
+    sync_api.expect(page.locator("#words")).to_contain_text("by up to 0.1 of capacity")
+    assert page.locator("#alpha-power-slider").input_value() == "3"
 
 
 def test_it_fits_a_phone_and_the_keyboard_reaches_everything(page):
     page.set_viewport_size({"width": 360, "height": 740})
-    sync_api.expect(page.locator("#picture svg")).to_be_visible(timeout=60_000)
+    sync_api.expect(page.locator("#pictures svg")).to_be_visible(timeout=60_000)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
     reached = set()
     for _ in range(40):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("() => document.activeElement.id"))
-    wanted = {"alpha", "alpha-slider", "epsilon", "epsilon-slider", "size", "dataset", "copy"}
-    assert wanted <= reached
+    alphas = {"alpha-power", "alpha-power-slider"}
+    assert alphas | {"epsilon", "epsilon-slider", "size", "dataset", "copy"} <= reached
 
 
 def test_a_server_that_is_gone_is_told(page):

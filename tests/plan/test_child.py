@@ -14,8 +14,8 @@ from gridveil.plan.kind import Choice
 from gridveil.plan.kinds import make_kinds
 from gridveil.plan.runs import Runner
 
-QUICK = Choice("wind", "power", "laplace", Fraction(3, 20), Fraction(1), 200)
-SLOW = Choice("grid", "load", "paper", Fraction(15), Fraction(1), 1000)  # minutes
+QUICK = Choice("wind", (("power", Fraction(3, 20)),), "laplace", Fraction(1), 200)
+SLOW = Choice("grid", (("load", Fraction(15)),), "paper", Fraction(1), 1000)  # minutes
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_a_run_there_is_a_run_here(child):
 
 def test_a_problem_comes_back_in_words(child):
     with pytest.raises(InputError, match="more than the whole range"):
-        child.run(replace(QUICK, alpha=Fraction(2)), 0)
+        child.run(replace(QUICK, private=(("power", Fraction(2)),)), 0)
 
 
 def test_a_run_can_be_stopped_and_the_next_one_works(child):

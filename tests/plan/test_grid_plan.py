@@ -8,11 +8,12 @@ from plan.making import asked, planner_of, settled
 
 from gridveil import grid
 from gridveil.errors import InputError, NotPrivateWarning
+from gridveil.grid.ranges import PARAMETERS
 from gridveil.plan.grid import Grid
 from gridveil.plan.kind import Choice
 from gridveil.privacy.ledger import Ledger
 
-FIELDS = {"file": "case.m", "population": "", "range": "", "output": "out"}
+FIELDS = {"file": "case.m", "population": "", "output": "out"}
 
 
 @pytest.fixture
@@ -23,8 +24,12 @@ def planner(tmp_path, monkeypatch):
     made.close()
 
 
-def question(**changes):
-    base = {"kind": "grid", "parameter": "capacity", "method": "certified", "alpha": "30"}
+def private(name="capacity", alpha="30", limits=""):
+    return {"name": name, "alpha": alpha, "range": limits}
+
+
+def question(*given, **changes):
+    base = {"kind": "grid", "private": list(given) or [private()], "method": "certified"}
     fields = {**FIELDS, **changes.pop("fields", {})}
     return {**asked(), **base, "size": "20", **changes, "fields": fields}
 
@@ -33,9 +38,9 @@ def test_accuracy_on_models_that_no_run_saw(planner):
     told = settled(planner, question())["accuracy"]
     assert told["problem"] is None
     means = {one["name"]: one["mean"] for one in told["metrics"]}
-    assert 5 < means["value"] < 40  # MW; noise of scale 30, and a free look at the prior
+    assert 5 < means["value-capacity"] < 40  # MW; noise of scale 30, and a free look at the prior
     assert means["infeasible"] < 20
-    assert told["picture"]["source"].startswith("<svg")
+    assert [one["source"][:4] for one in told["pictures"]] == ["<svg"]
     assert told["sweep"] is None
 
 
@@ -50,17 +55,15 @@ def test_the_words_are_those_of_the_statement(planner, ledger):
 @pytest.mark.parametrize("parameter", ["capacity", "load", "generator_limit", "cost"])
 def test_every_parameter_can_be_run(parameter):
     kind = Grid()
-    choice = Choice("grid", parameter, "laplace", Fraction(1), Fraction(1), 20)
+    choice = Choice("grid", ((parameter, Fraction(1)),), "laplace", Fraction(1), 20)
     with pytest.warns(NotPrivateWarning):
         run = kind.session(choice).run(0)
-    assert {"cost", "value"} <= set(run.values)
+    assert {"cost", f"value-{parameter}"} <= set(run.values)
     assert sum(share.percent for share in run.shares) == pytest.approx(100)
 
 
 def test_the_command(planner, tmp_path):
-    told = planner.answer(
-        question(parameter="load", method="laplace", fields={"population": "m.p"})
-    )
+    told = planner.answer(question(private("load"), method="laplace", fields={"population": "m.p"}))
     assert shlex.split(told["command"]) == [
         "gridveil", "grid", "release", "case.m", "--parameter", "load", "--alpha", "30",
         "--epsilon", "1", "--method", "laplace", "--population", "m.p", "-o", "out",
@@ -69,30 +72,111 @@ def test_the_command(planner, tmp_path):
 
 
 def test_the_public_range_is_part_of_the_guarantee_and_the_command(planner):
-    told = planner.answer(question(fields={"range": "50:1000"}))
+    told = planner.answer(question(private(limits="50:1000")))
     assert "anywhere in [50, 1000], epsilon is 32" in " ".join(told["guarantee"]["words"])
     words = shlex.split(told["command"])
     assert words[words.index("--range") + 1] == "50:1000"
 
 
 def test_the_runs_keep_to_the_public_range(planner):
-    asked_for = {"method": "laplace", "alpha": "20"}
     wide, narrow = (
-        settled(planner, question(**asked_for, fields={"range": text}))["accuracy"]["metrics"]
+        settled(planner, question(private("capacity", "20", text), method="laplace"))["accuracy"]
         for text in ("", "290:310")
     )
     error = {
-        name: {one["name"]: one["mean"] for one in found}["value"]
+        name: {one["name"]: one["mean"] for one in found["metrics"]}["value-capacity"]
         for name, found in {"wide": wide, "narrow": narrow}.items()
     }
     assert error["wide"] < 40  # MW: the noise
     assert error["narrow"] > 60  # most lines of the stand-in are clipped
 
 
-@pytest.mark.parametrize("text", ["wide", "1:2:3", "1000:50", "0:500", "nan:5"])
+@pytest.mark.parametrize("text", ["wide", "1:2:3", "1000:50", "0:500", "nan:5", "load=1:5"])
 def test_a_range_that_is_none_is_told(planner, text):
-    with pytest.raises(InputError):
-        planner.answer(question(fields={"range": text}))
+    told = planner.answer(question(private(limits=text)))
+    assert list(told["faults"]) == ["range-capacity"]
+    assert told["command"] is told["guarantee"] is told["accuracy"] is None
+
+
+@pytest.mark.parametrize("text", ["10%", "lots", "-3", "", "30 MW"])
+def test_an_alpha_is_read_as_on_the_command_line(planner, text):
+    """A percentage of what? 10% of a MW was taken for 0.1 MW, and hid nothing."""
+    network = grid.cases.rts96(variant="paper")
+    with pytest.raises(InputError) as caught:
+        grid.release(network, epsilon=1, alpha=text)
+    told = planner.answer(question(private(alpha=text)))
+    assert told["faults"] == {"alpha-capacity": str(caught.value)}
+    assert told["command"] is told["guarantee"] is told["accuracy"] is told["budget"] is None
+
+
+BOTH = (private("load", "10"), private("capacity", "30", "50:1000"))
+
+
+def test_several_parameters_at_once(planner, tmp_path):
+    told = settled(planner, question(*BOTH))
+    assert shlex.split(told["command"])[3:14] == [
+        "case.m", "--parameter", "capacity,load", "--alpha", "capacity=30,load=10",
+        "--epsilon", "1", "--range", "capacity=50:1000", "-o", "out",
+    ]  # fmt: skip
+    assert told["accuracy"]["problem"] is None
+    means = {one["name"]: one["mean"] for one in told["accuracy"]["metrics"]}
+    assert means["value-capacity"] > 5
+    assert means["value-load"] > 1
+    assert len(told["accuracy"]["pictures"]) == 2
+    changes = [one["change"] for one in told["guarantee"]["changes"]]
+    assert "one entry of capacity, by 30 MW" in changes
+    assert "one entry of load, by 10 MW" in changes
+
+
+def test_the_words_for_several_are_those_of_the_statement(planner, ledger):
+    network = grid.cases.rts96(variant="paper")
+    made = grid.release(
+        network,
+        grid.sample_population(network, 2, private="capacity,load"),
+        parameter="capacity,load",
+        epsilon=1,
+        alpha={"capacity": 30, "load": 10},
+        limits={"capacity": (50, 1000)},
+        method="laplace",
+        ledger=ledger,
+    )
+    told = planner.answer(question(*BOTH))["guarantee"]
+    assert tuple(told["words"]) == made.statement.in_words
+
+
+@pytest.mark.parametrize(
+    "names", [("load", "cost"), ("generator_limit", "cost"), tuple(PARAMETERS)]
+)
+def test_any_of_them_go_together(names):
+    choice = Choice("grid", tuple((one, Fraction(1)) for one in names), "laplace", Fraction(1), 20)
+    with pytest.warns(NotPrivateWarning):
+        run = Grid().session(choice).run(0)
+    assert {f"value-{name}" for name in names} <= set(run.values)
+
+
+def test_what_the_method_can_not_release_is_told(planner):
+    told = planner.answer(question(private(), private("cost", "1"), method="paper"))
+    assert "The paper's method can't release costs together" in told["faults"]["method"]
+    assert told["command"] is None
+
+
+def test_what_was_private_before_can_be_so_again(planner, tmp_path):
+    network = grid.cases.rts96(variant="paper")
+    grid.release(
+        network,
+        grid.sample_population(network, 2, private="capacity,load"),
+        parameter="capacity,load",
+        epsilon=1,
+        alpha={"capacity": 30, "load": 10},
+        method="laplace",
+        dataset="north farm",
+        ledger=Ledger(tmp_path / "ledger.sqlite"),
+    )
+    alone = planner.answer(question(private()))["budget"]
+    assert "Make it private in this release too" in alone["text"]
+    told = planner.answer(question(private(), private("load", "5")))["budget"]
+    assert told["state"] == "good"  # as the page was told to do
+    assert "would be charged 2" in told["text"]  # alpha 5 where 10 is the reference
 
 
 def test_what_was_published_in_clear_is_told(planner, tmp_path):
@@ -108,18 +192,18 @@ def test_what_was_published_in_clear_is_told(planner, tmp_path):
         ledger=Ledger(tmp_path / "ledger.sqlite"),
     )
     assert planner.answer(question())["budget"]["state"] == "good"
-    told = planner.answer(question(parameter="load"))["budget"]
+    told = planner.answer(question(private("load")))["budget"]
     assert told["state"] == "refused"
     assert "was published in clear" in told["text"]
 
 
 def test_an_alpha_beyond_the_range(planner):
-    with pytest.raises(InputError, match="more than the whole range"):
-        planner.answer(question(alpha="1000000"))
+    told = planner.answer(question(private(alpha="1000000")))
+    assert "more than the whole range" in told["faults"]["alpha-capacity"]
 
 
 def test_a_public_network_stands_in():
     kind = Grid(grid.cases.rts96())
     assert "rts96, which you named public" in kind.stand_in
-    choice = Choice("grid", "capacity", "certified", Fraction(30), Fraction(1), 20)
-    assert kind.adjacency(choice).entries == 120
+    choice = Choice("grid", (("capacity", Fraction(30)),), "certified", Fraction(1), 20)
+    assert [one.entries for one in kind.neighbours(choice)] == [120]

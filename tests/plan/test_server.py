@@ -136,11 +136,14 @@ def test_too_long_a_question_is_refused(server):
 
 
 def test_a_bad_choice_is_answered_in_words(server):
-    status, _, body = post(server, json.dumps(asked(alpha="0")).encode())
+    bad = asked(private=[{"name": "power", "alpha": "0"}])
+    status, _, body = post(server, json.dumps(bad).encode())
     assert status == 200
     answer = json.loads(body)
-    assert "alpha must be a positive number" in answer["problem"]
-    assert answer["remedy"]
+    assert "alpha must be a positive number" in answer["faults"]["alpha-power"]
+    assert answer["command"] is None
+    status, _, body = post(server, json.dumps(asked(kind="water")).encode())
+    assert json.loads(body)["remedy"]
 
 
 @pytest.mark.parametrize("place", ["../answers.py", "page/index.html", "plan.js/", "api/plan"])

@@ -285,14 +285,19 @@ def with_penalty(settings: Settings, problem: Problem) -> Settings:
     return settings
 
 
-def check_together(problem: Problem, settings: Settings) -> None:
-    """Raise `InputError` where settings and parameters do not go together."""
-    if settings.method == "paper" and problem.curvature == 0:
+def check_curvature(method: str, parameters: Sequence[str]) -> None:
+    """Raise `InputError` where the paper's restoration can't handle what is private."""
+    if method == "paper" and "cost" in parameters and len(parameters) > 1:
         raise InputError(
             "The paper's method can't release costs together with other parameters: its "
             "restoration needs costs that are convex or concave in what is private.",
             remedy='Use method="certified".',
         )
+
+
+def check_together(problem: Problem, settings: Settings) -> None:
+    """Raise `InputError` where settings and parameters do not go together."""
+    check_curvature(settings.method, problem.public.parameters)
     if settings.restoration == "exact":
         _check_exact(problem)
     _check_generation(problem)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from gridveil import __version__
-from gridveil.errors import GridveilError, InputError, show_exact
+from gridveil.errors import GridveilError, InputError, LedgerRefused, show_exact
 from gridveil.plan.child import Child, MakeKinds, Worker
 from gridveil.plan.kind import Choice, Kind, Metric, command_line
+from gridveil.plan.question import Faults, numbers_read, read_choice, read_fields, text_of
 from gridveil.plan.runs import Results, Runner
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.budget import exact
 from gridveil.privacy.ledger import (
     Ledger,
     Totals,
@@ -24,12 +24,11 @@ from gridveil.privacy.ledger import (
     steps_to_reference,
 )
 from gridveil.privacy.statement import Statement
+from gridveil.privacy.strength import strength_of
 from gridveil.report.charts import Chart
 from gridveil.report.page import certainty, factor
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
-_LARGEST = 1000  # epsilon; more is a slip of the pen
-_LONGEST = 400  # characters of a text field
 
 
 class Planner:
@@ -65,54 +64,47 @@ class Planner:
         }
 
     def answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Everything that follows from a choice.
+        """Everything that follows from a choice, and what is wrong with it, field by field.
+
+        A choice with a fault has no guarantee, accuracy, budget or command. With a fault in a text
+        for the command alone, what does not depend on these texts is told.
 
         Raises
         ------
         InputError
-            Where the choice itself is not one; a bad text field is told in its own place.
+            Where there is no such kind of release.
         """
-        kind, choice = self._choice(asked)
-        fields = _texts(kind, asked.get("fields"))
-        choice = replace(choice, limits=kind.limits(fields))
-        adjacency = kind.adjacency(choice)
-        dataset = _text(asked.get("dataset"))
-        return {
-            "guarantee": _guarantee(adjacency, choice.epsilon),
-            "accuracy": self._accuracy(kind, choice),
-            "budget": self._budget(kind, choice, fields, dataset),
-            **self._command(kind, choice, fields, dataset),
+        kind = self.kinds.get(text_of(asked.get("kind")))
+        if kind is None:
+            raise InputError("There is no such kind of release.", remedy="Choose one of the list.")
+        faults = Faults()
+        choice = read_choice(kind, asked, faults)
+        fields = read_fields(kind, asked, faults)
+        dataset = text_of(asked.get("dataset"))
+        if dataset:
+            with faults.at("dataset"):
+                dataset = checked_name(dataset)
+        told: dict[str, Any] = {
+            "faults": faults.found,
+            "read": {} if choice is None else numbers_read(kind, choice),
+            **dict.fromkeys(("guarantee", "accuracy", "budget", "command")),
         }
+        if choice is None:
+            return told
+        told["guarantee"] = _guarantee(kind.neighbours(choice), choice.epsilon)
+        told["accuracy"] = self._accuracy(kind, choice)
+        if not faults.found:
+            told["budget"] = self._budget(kind, choice, fields, dataset)
+            told["command"] = self._command(kind, choice, fields, dataset)
+        return told
 
     def close(self) -> None:
         """End the background work."""
         self._runner.close()
 
-    def _choice(self, asked: Mapping[str, Any]) -> tuple[Kind, Choice]:
-        kind = self.kinds.get(_text(asked.get("kind")))
-        if kind is None:
-            raise InputError("There is no such kind of release.", remedy="Choose one of the list.")
-        parameter = kind.parameter(_text(asked.get("parameter")))
-        alpha = exact(f"{_text(asked.get('alpha'))}{'%' * (parameter.unit == '%')}", name="alpha")
-        epsilon = exact(_text(asked.get("epsilon")), name="epsilon")
-        if epsilon > _LARGEST:
-            raise InputError(
-                f"epsilon {show_exact(epsilon)} protects nothing.",
-                remedy="Guarantees that mean something have an epsilon of a few, or less.",
-            )
-        counts, least, _, most = kind.size
-        size = _text(asked.get("size"))
-        if not (size.isascii() and size.isdigit() and least <= int(size) <= most):
-            raise InputError(
-                f"The number of {counts} must be between {least:,} and {most:,}.",
-                remedy="The stand-in is there to see the accuracy, not to be as large as yours.",
-            )
-        method = kind.method(_text(asked.get("method"))).name
-        return kind, Choice(kind.name, parameter.name, method, alpha, epsilon, int(size))
-
     def _accuracy(self, kind: Kind, choice: Choice) -> dict[str, Any]:
         runs, each = kind.effort(choice)
-        metrics = kind.parameter(choice.parameter).metrics
+        metrics = kind.metrics(choice)
         others = [replace(choice, epsilon=Fraction(text)) for text in EPSILONS if each]
         wanted = [(choice, runs), *((other, each) for other in others)]
         found = self._runner.want(wanted)
@@ -125,7 +117,7 @@ class Planner:
             "done": all(one.complete(n) for one, (_, n) in zip(found, wanted, strict=True)),
             "metrics": [_summary(metric, here.values(metric.name)) for metric in metrics],
             "shares": [vars(share) for share in here.runs[0].shares] if here.runs else [],
-            "picture": vars(here.runs[0].picture) if here.runs else None,
+            "pictures": [vars(one) for one in here.runs[0].pictures] if here.runs else [],
             "sweep": _sweep(metrics[0], choice.epsilon, sweep),
         }
 
@@ -142,26 +134,22 @@ class Planner:
         try:
             totals = Ledger(path).totals(dataset)
             refuse_exposed(totals, *kind.exposure(choice, fields))
-            steps = steps_to_reference(totals, kind.charged(choice, fields))
+            steps = max(steps_to_reference(totals, one) for one in kind.charged(choice, fields))
+        except LedgerRefused as error:
+            # A kind with one parameter can't make another one private, nor change its unit.
+            can = len(kind.parameters) > 1
+            return {"state": "refused", "text": str(error) if can else error.what}
         except GridveilError as error:
             return {"state": "refused", "text": str(error)}
         return _outlook(totals, choice.epsilon, steps)
 
-    def _command(
-        self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str
-    ) -> dict[str, Any]:
-        try:
-            empty = [one.title for one in kind.fields if not (one.optional or fields[one.name])]
-            if empty:
-                raise InputError(f"Fill in: {', '.join(empty).lower()}.")
-            words = kind.command(choice, fields)
-            if dataset:
-                words = [*words, "--dataset", checked_name(dataset)]
-        except InputError as error:
-            return {"command": None, "command_problem": str(error)}
+    def _command(self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str) -> str:
+        words = kind.command(choice, fields)
+        if dataset:
+            words = [*words, "--dataset", dataset]
         if self._given is not None:
             words += ["--ledger", str(self._given)]
-        return {"command": command_line(words), "command_problem": None}
+        return command_line(words)
 
 
 def _outlook(totals: Totals, epsilon: Fraction, steps: int) -> dict[str, Any]:
@@ -191,32 +179,34 @@ def _outlook(totals: Totals, epsilon: Fraction, steps: int) -> dict[str, Any]:
     return {"state": "good", "text": text}
 
 
-def _text(given: Any) -> str:
-    return str(given).strip()[:_LONGEST] if isinstance(given, str | int | float) else ""
-
-
-def _texts(kind: Kind, given: Any) -> dict[str, str]:
-    values = given if isinstance(given, Mapping) else {}
-    return {one.name: _text(values.get(one.name)) for one in kind.fields}
-
-
-def _guarantee(adjacency: Adjacency, epsilon: Fraction) -> dict[str, Any]:
+def _guarantee(neighbours: Sequence[Adjacency], epsilon: Fraction) -> dict[str, Any]:
     """The words of the statement that the release would have, and what they mean for odds."""
-    neighbour = adjacency.to_json(epsilon)
-    body = {
-        "dp_valid": True,
-        "guarantee": {"epsilon": str(epsilon), "neighbours": [neighbour]},
-    }
-    whole = Fraction(neighbour["epsilon_over_whole_range"])
-    step = f"{show_exact(adjacency.alpha)} {adjacency.unit}"
-    low, high = adjacency.limits.low, adjacency.limits.high
-    changes = [
-        (f"one entry, by {step}", epsilon),
-        ("10 entries, each by that much", 10 * epsilon),
-        (f"one entry, anywhere in [{low:.10g}, {high:.10g}] {adjacency.unit}", whole),
-    ]
+    statement = Statement(
+        {
+            "dp_valid": True,
+            "guarantee": {
+                "epsilon": str(epsilon),
+                "neighbours": [one.to_json(epsilon) for one in neighbours],
+            },
+            "ledger": None,
+        }
+    )
+    changes = [("10 entries, each by that much", 10 * epsilon)]
+    for one in neighbours:
+        what = f"one entry{f' of {one.parameter}' * (len(neighbours) > 1)}"
+        low, high = one.limits.low, one.limits.high
+        where = f"anywhere in [{low:.10g}, {high:.10g}] {one.unit}"
+        changes.append((f"{what}, by {show_exact(one.alpha)} {one.unit}", epsilon))
+        changes.append((f"{what}, {where}", epsilon * one.steps_over_range))
+    strength = strength_of(statement)
     return {
-        "words": Statement(body).in_words,
+        "words": statement.in_words,
+        "strength": {
+            "level": strength.level,
+            "name": strength.name,
+            "headline": strength.headline,
+            "reason": strength.reason,
+        },
         "changes": [
             {
                 "change": words,
@@ -231,9 +221,9 @@ def _guarantee(adjacency: Adjacency, epsilon: Fraction) -> dict[str, Any]:
 
 def _summary(metric: Metric, values: Sequence[float]) -> dict[str, Any]:
     if not values:
-        return {"name": metric.name, "mean": None, "low": None, "high": None}
+        return {**vars(metric), "mean": None, "low": None, "high": None}
     mean = sum(values) / len(values)
-    return {"name": metric.name, "mean": mean, "low": min(values), "high": max(values)}
+    return {**vars(metric), "mean": mean, "low": min(values), "high": max(values)}
 
 
 def _sweep(metric: Metric, chosen: Fraction, sweep: Mapping[Fraction, Results]) -> str | None:

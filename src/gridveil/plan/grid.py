@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from gridveil.cli import typed
 from gridveil.errors import InputError, show_exact
 from gridveil.grid import cases, release
 from gridveil.grid.evaluation import Reference, parameter_errors
 from gridveil.grid.network import Network
 from gridveil.grid.population import Population, sample_like, sample_population
 from gridveil.grid.public import PARAMETERS, PublicNetwork, split_parts
-from gridveil.grid.requests import PENALTY, default_models, neighbours, ranges_of
+from gridveil.grid.ranges import check_ranges
+from gridveil.grid.requests import (
+    PENALTY,
+    check_curvature,
+    default_models,
+    neighbours,
+    ranges_of,
+)
 from gridveil.plan.kind import (
     Choice,
     Field,
@@ -45,7 +53,7 @@ _ENTRIES = {
 }
 
 
-def _parameter(name: str, alphas: tuple[str, ...], alpha: str) -> Parameter:
+def _parameter(name: str, alphas: tuple[str, ...], alpha: str, example: str) -> Parameter:
     unit = PARAMETERS[name][2]
     return Parameter(
         name,
@@ -55,13 +63,16 @@ def _parameter(name: str, alphas: tuple[str, ...], alpha: str) -> Parameter:
         alpha,
         f"How far {_ENTRIES[name]} may move, in {unit}, and still be hidden among the "
         "possibilities. Below the spacing of values that are plausible it protects little.",
-        (
-            Metric("cost", "Cost", "%", "error of what an optimal power flow costs"),
-            Metric("infeasible", "Infeasible", "%", "models that the released network can't serve"),
-            Metric("price", "Nodal prices", "$/MWh", "typical error of a price"),
-            Metric("value", "One value", unit, "typical error of a released value"),
-        ),
+        f"The public range: where such values lie, whoever's they are, as {example}. Very wide if "
+        "left out.",
     )
+
+
+_METRICS = (
+    Metric("cost", "Cost", "%", "error of what an optimal power flow costs"),
+    Metric("infeasible", "Infeasible", "%", "models that the released network can't serve"),
+    Metric("price", "Nodal prices", "$/MWh", "typical error of a price"),
+)
 
 
 class Grid(Kind):
@@ -76,10 +87,10 @@ class Grid(Kind):
     name = "grid"
     title = "Parameters of a network"
     parameters = (
-        _parameter("capacity", _MEGAWATTS, "30"),
-        _parameter("load", _MEGAWATTS, "15"),
-        _parameter("generator_limit", _MEGAWATTS, "15"),
-        _parameter("cost", ("0.1", "0.2", "0.5", "1", "2", "5", "10"), "1"),
+        _parameter("capacity", _MEGAWATTS, "30", "50:1000"),
+        _parameter("load", _MEGAWATTS, "15", "0:500"),
+        _parameter("generator_limit", _MEGAWATTS, "15", "0:1000"),
+        _parameter("cost", ("0.1", "0.2", "0.5", "1", "2", "5", "10"), "1", "0:150"),
     )
     methods = (
         Option("certified", "certified", "All epsilon on the data, every model served: default."),
@@ -93,13 +104,6 @@ class Grid(Kind):
             "Models to serve",
             "",
             "From gridveil grid population; sampled if left out.",
-            optional=True,
-        ),
-        Field(
-            "range",
-            "Public range",
-            "",
-            "Where such values lie, whoever's they are: 50:1000. Very wide if left out.",
             optional=True,
         ),
         Field("output", "Folder for the release", "release", "Made by the command."),
@@ -127,63 +131,86 @@ class Grid(Kind):
         """The paper's method takes seconds a run, the others tenths."""
         return (4, 0) if choice.method == "paper" else (10, 2)
 
-    def limits(self, fields: Mapping[str, str]) -> tuple[float, float] | None:
-        """The public range, as it is typed."""
-        if not fields["range"]:
-            return None
-        try:
-            low, high = (float(end) for end in fields["range"].split(":"))
-        except ValueError:
-            raise InputError(
-                f"The public range {fields['range'][:40]!r} is not two numbers.",
-                remedy="Write 50:1000, for example.",
-            ) from None
-        return low, high
+    def metrics(self, choice: Choice) -> tuple[Metric, ...]:
+        """What the models do, and one value of every private parameter."""
+        values = (
+            Metric(
+                f"value-{name}",
+                f"One of the {_WORDS[name]}",
+                PARAMETERS[name][2],
+                "typical error of a released value",
+            )
+            for name in choice.parameters
+        )
+        return (*_METRICS, *values)
 
-    def adjacency(self, choice: Choice) -> Adjacency:
-        """One value moves by alpha."""
-        _, public = self._parts(choice.parameter, choice.limits)
-        (near,) = neighbours(public, choice.alpha, published=False)
-        return near
+    def limits(self, name: str, text: str) -> tuple[float, float]:
+        """The public range, as the command line reads it."""
+        found = typed.limits([f"{name}={text}"])
+        if set(found) != {name}:
+            raise InputError(
+                f"The range {text[:40]!r} can't be used.", remedy="Write two numbers, as 50:1000."
+            )
+        ends = check_ranges((name,), found)[name]
+        return ends.low, ends.high
+
+    def check_method(self, choice: Choice) -> None:
+        """Raise `InputError` for the paper's method on costs and more."""
+        check_curvature(choice.method, choice.parameters)
+
+    def neighbours(self, choice: Choice) -> Sequence[Adjacency]:
+        """One value of one private parameter moves by its alpha."""
+        _, public = self._parts(choice.parameters, choice.limits)
+        return neighbours(public, choice.alphas, published=False)
 
     def session(self, choice: Choice) -> Session:
         """Sample the models, and solve others on the stand-in, which all runs share."""
-        network, _ = self._parts(choice.parameter, choice.limits)
-        return GridSession(network, choice, *self._references(choice.parameter, choice.size))
+        network, _ = self._parts(choice.parameters, choice.limits)
+        return GridSession(network, choice, *self._references(choice.parameters, choice.size))
 
     def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
         """``gridveil grid release`` with everything that was chosen."""
+        several = len(choice.private) > 1
         words = ["gridveil", "grid", "release", file_word(fields["file"])]
-        words += ["--parameter", choice.parameter]
-        words += ["--alpha", show_exact(choice.alpha), "--epsilon", show_exact(choice.epsilon)]
+        words += ["--parameter", ",".join(choice.parameters)]
+        alphas = (
+            f"{f'{name}=' * several}{show_exact(alpha)}" for name, alpha in choice.alphas.items()
+        )
+        words += ["--alpha", ",".join(alphas), "--epsilon", show_exact(choice.epsilon)]
         if choice.method != self.methods[0].name:
             words += ["--method", choice.method]
-        if fields["range"]:
-            words += ["--range", fields["range"]]
+        for name, (low, high) in choice.limits:
+            words += ["--range", f"{f'{name}=' * several}{_number(low)}:{_number(high)}"]
         if fields["population"]:
             words += ["--population", file_word(fields["population"])]
         return [*words, "-o", file_word(fields["output"])]
 
     def exposure(self, choice: Choice, fields: Mapping[str, str]) -> tuple[list[str], list[str]]:
-        """A release publishes every parameter in clear but the one that is private."""
-        hidden = [choice.parameter] + ["total load"] * (choice.parameter == "load")
-        return hidden, [name for name in PARAMETERS if name != choice.parameter]
+        """A release publishes every parameter in clear but those that are private."""
+        hidden = [*choice.parameters, *["total load"] * ("load" in choice.parameters)]
+        return hidden, [name for name in PARAMETERS if name not in choice.parameters]
 
     def _split(
-        self, parameter: str, limits: tuple[float, float] | None
+        self, parameters: tuple[str, ...], limits: tuple[tuple[str, tuple[float, float]], ...]
     ) -> tuple[Network, PublicNetwork]:
         network = cases.rts96(variant="paper") if self._public is None else self._public
-        if parameter == "cost":
+        if "cost" in parameters:
             network = network.linearised()
-        return network, split_parts(network, (parameter,), ranges_of((parameter,), limits))[1]
+        some = {name: ends for name, ends in limits if name in parameters}
+        return network, split_parts(network, parameters, ranges_of(parameters, some))[1]
 
-    def _reference(self, parameter: str, size: int) -> tuple[Population, Reference]:
-        network, public = self._parts(parameter, None)
-        if self._public is None and parameter != "cost":
-            models = sample_population(public, size, private=parameter)  # the paper's costs
+    def _reference(self, parameters: tuple[str, ...], size: int) -> tuple[Population, Reference]:
+        network, public = self._parts(parameters, ())
+        if self._public is None and "cost" not in parameters:
+            models = sample_population(public, size, private=parameters)  # the paper's costs
         else:
             models = default_models(public, size)
         return models, Reference(network, sample_like(models, public, min(size, _UNSEEN), seed=1))
+
+
+def _number(value: float) -> str:
+    """A number as the command line reads it back, without a needless decimal."""
+    return repr(value).removesuffix(".0")
 
 
 class GridSession(Session):
@@ -201,31 +228,31 @@ class GridSession(Session):
         made = release(
             self._network,
             self._models,
-            parameter=choice.parameter,
+            parameter=choice.parameters,
             epsilon=choice.epsilon,
-            alpha=choice.alpha,
+            alpha=choice.alphas,
             method=choice.method,  # type: ignore[arg-type]
-            limits=choice.limits,
+            limits=dict(choice.limits),
             seed=seed,
         )
-        adequate = choice.parameter not in ("load", "generator_limit")
+        adequate = not {"load", "generator_limit"} & set(choice.parameters)
         errors = self._reference.errors(made.data, penalty=PENALTY, adequate=adequate)
-        (one,) = parameter_errors(self._network, made.data, [choice.parameter])
         values = {
             "cost": errors.cost_error,
             "infeasible": errors.infeasible,
             "price": errors.price_error,
-            "value": one.mean,
         }
+        for one in parameter_errors(self._network, made.data, choice.parameters):
+            values[f"value-{one.parameter}"] = one.mean
         shares = [
             Share(record.query, float(100 * record.epsilon / choice.epsilon))
             for record in made.account.records
         ]
         found = {name: value for name, value in values.items() if math.isfinite(value)}
-        return Run(found, shares, self._picture(made.data))
+        pictures = [self._picture(name, made.data) for name in choice.parameters]
+        return Run(found, shares, pictures)
 
-    def _picture(self, released: Network) -> Picture:
-        name = self._choice.parameter
+    def _picture(self, name: str, released: Network) -> Picture:
         table, columns, unit = PARAMETERS[name]
         real, noisy = (
             [float(v) for c in columns for v in getattr(getattr(network, table), c)]

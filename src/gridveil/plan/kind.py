@@ -11,7 +11,7 @@ import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -63,8 +63,8 @@ class Parameter:
         The first choice.
     meaning
         What alpha means, in a sentence.
-    metrics
-        What accuracy is measured by; the chart over epsilon shows the first.
+    range_hint
+        What to type for the public range; empty where the range is fixed.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Parameter:
     alphas: tuple[str, ...]
     alpha: str
     meaning: str
-    metrics: tuple[Metric, ...]
+    range_hint: str = ""
 
 
 T = TypeVar("T", Option, Parameter)
@@ -92,15 +92,42 @@ class Field:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the owner chose. All of it is public; without ``limits`` the range is the default."""
+    """What the owner chose. All of it is public.
+
+    Parameters
+    ----------
+    kind, method
+        By name.
+    private
+        Every private parameter with its alpha.
+    epsilon
+        For all of them together.
+    size
+        Of the stand-in.
+    limits
+        Public ranges; a parameter that has none here has its default.
+    """
 
     kind: str
-    parameter: str
+    private: tuple[tuple[str, Fraction], ...]
     method: str
-    alpha: Fraction
     epsilon: Fraction
     size: int
-    limits: tuple[float, float] | None = None
+    limits: tuple[tuple[str, tuple[float, float]], ...] = ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of what is private."""
+        return tuple(name for name, _ in self.private)
+
+    @property
+    def alphas(self) -> dict[str, Fraction]:
+        """How far one entry of each may move."""
+        return dict(self.private)
+
+    def only(self, name: str) -> Choice:
+        """The same with one private parameter alone."""
+        return replace(self, private=((name, self.alphas[name]),))
 
 
 @dataclass(frozen=True)
@@ -121,13 +148,13 @@ class Run:
         A number for each metric; none where it can't be measured.
     shares
         Where epsilon went.
-    picture
-        The release beside the stand-in.
+    pictures
+        The release beside the stand-in, one picture for each private parameter.
     """
 
     values: Mapping[str, float]
     shares: Sequence[Share]
-    picture: Picture
+    pictures: Sequence[Picture]
 
 
 class Session(ABC):
@@ -158,17 +185,29 @@ class Kind(ABC):
     def stand_in(self) -> str:
         """The public data that accuracy is measured on, in a sentence."""
 
-    def limits(self, fields: Mapping[str, str]) -> tuple[float, float] | None:
-        """The public range that the owner typed, where the kind has one; or `InputError`."""
-        return None
+    @abstractmethod
+    def metrics(self, choice: Choice) -> tuple[Metric, ...]:
+        """What accuracy is measured by; the chart over epsilon shows the first."""
+
+    def limits(self, name: str, text: str) -> tuple[float, float]:
+        """The public range that the owner typed for a parameter, or `InputError`."""
+        raise InputError(f"The range of {name} is fixed.", remedy="Leave it out.")
+
+    def check_method(self, choice: Choice) -> None:
+        """Raise `InputError` where the method can't release what is private."""
+        return
+
+    def check_field(self, name: str, fields: Mapping[str, str]) -> None:
+        """Raise `InputError` for a text that the command would not take."""
+        return
 
     @abstractmethod
-    def adjacency(self, choice: Choice) -> Adjacency:
+    def neighbours(self, choice: Choice) -> Sequence[Adjacency]:
         """Who counts as a neighbour, or `InputError` for an alpha that can't be."""
 
-    def charged(self, choice: Choice, fields: Mapping[str, str]) -> Adjacency:
+    def charged(self, choice: Choice, fields: Mapping[str, str]) -> Sequence[Adjacency]:
         """The same as the ledger would be told it by the release."""
-        return self.adjacency(choice)
+        return self.neighbours(choice)
 
     @abstractmethod
     def session(self, choice: Choice) -> Session:
@@ -176,7 +215,7 @@ class Kind(ABC):
 
     @abstractmethod
     def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
-        """The command that makes the release, word by word; `InputError` for a bad field."""
+        """The command that makes the release, word by word."""
 
     @abstractmethod
     def exposure(self, choice: Choice, fields: Mapping[str, str]) -> tuple[list[str], list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -33,6 +33,13 @@ from gridveil.wind.fit import default_features, fit_records
 from gridveil.wind.methods import Settings, Task, prepare, run
 from gridveil.wind.records import Records, read_records
 
+_METRICS = (
+    Metric("curve", "Power curve", "% of capacity", "typical error of the fitted power curve"),
+    Metric("spread", "Scatter", "%", "error of the records' scatter about their curve"),
+    Metric("energy", "Energy", "%", "error of the sum of all records"),
+    Metric("record", "One record", "% of capacity", "typical error of a single record"),
+)
+
 
 class Wind(Kind):
     """Release wind power records.
@@ -54,17 +61,6 @@ class Wind(Kind):
             "15",
             "How far one record may move, in percent of the nameplate capacity, and still be "
             "hidden among the possibilities.",
-            (
-                Metric(
-                    "curve",
-                    "Power curve",
-                    "% of capacity",
-                    "typical error of the fitted power curve",
-                ),
-                Metric("spread", "Scatter", "%", "error of the records' scatter about their curve"),
-                Metric("energy", "Energy", "%", "error of the sum of all records"),
-                Metric("record", "One record", "% of capacity", "typical error of a single record"),
-            ),
         ),
     )
     methods = (
@@ -95,33 +91,46 @@ class Wind(Kind):
             "accuracy grows with their number."
         )
 
-    def adjacency(self, choice: Choice) -> Adjacency:
-        """One record moves by alpha, a share of capacity."""
-        return Adjacency.of(
-            "power",
-            alpha=choice.alpha,
-            unit="of capacity",
-            limits=Limits(0.0, 1.0),
-            entries=choice.size,
-        )
+    def metrics(self, choice: Choice) -> tuple[Metric, ...]:
+        """The power curve first: it is what records are bought for."""
+        return _METRICS
 
-    def charged(self, choice: Choice, fields: Mapping[str, str]) -> Adjacency:
+    def check_field(self, name: str, fields: Mapping[str, str]) -> None:
+        """Raise `InputError` for a capacity that is none, or one column in two roles."""
+        if name == "capacity":
+            _capacity(fields[name])
+        if name == "power" and fields["power"] == fields["speed"]:
+            raise InputError(
+                "The same column can't be public and private.",
+                remedy="Name the column of power here.",
+            )
+
+    def neighbours(self, choice: Choice) -> Sequence[Adjacency]:
+        """One record moves by alpha, a share of capacity."""
+        return [_adjacency(choice)]
+
+    def charged(self, choice: Choice, fields: Mapping[str, str]) -> Sequence[Adjacency]:
         """The ledger compares amounts, which follow from the capacity."""
         # The name of the turbine is in the file, which is not opened here.
-        wholes = {"": Fraction(float(_capacity(fields["capacity"])))}
-        return replace(self.adjacency(choice), wholes=wholes, measure="kW")
+        wholes = {"": Fraction(_capacity(fields["capacity"]))}
+        return [replace(_adjacency(choice), wholes=wholes, measure="kW")]
 
     def session(self, choice: Choice) -> Session:
         """Work out the split of epsilon, which all runs share."""
         records = _built_in(choice.size) if self._public is None else self._public
-        return WindSession(records, choice, self.adjacency(choice))
+        return WindSession(records, choice, _adjacency(choice))
 
     def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
         """``gridveil wind release`` with everything that was chosen."""
         words = ["gridveil", "wind", "release", file_word(fields["file"])]
         words += ["--speed", fields["speed"], "--power", fields["power"]]
-        words += ["--capacity", _capacity(fields["capacity"])]
-        words += ["--alpha", percent(choice.alpha), "--epsilon", show_exact(choice.epsilon)]
+        words += ["--capacity", fields["capacity"]]
+        words += [
+            "--alpha",
+            percent(choice.alphas["power"]),
+            "--epsilon",
+            show_exact(choice.epsilon),
+        ]
         if choice.method != self.methods[0].name:
             words += ["--method", choice.method]
         return [*words, "-o", file_word(fields["output"])]
@@ -140,9 +149,10 @@ class WindSession(Session):
 
     def __init__(self, records: Records, choice: Choice, adjacency: Adjacency) -> None:
         self._records, self._choice, self._adjacency = records, choice, adjacency
+        self._alpha = choice.alphas["power"]
         self._settings = Settings(choice.method, 1e-3, None, None, 1e-5, 0.1)
         self._fits = fit_records(records, default_features(records), self._settings.ridge)
-        self._prepared = prepare(self._fits, choice.alpha, choice.epsilon, self._settings)
+        self._prepared = prepare(self._fits, self._alpha, choice.epsilon, self._settings)
 
     def run(self, seed: int) -> Run:
         """Make a seeded release of the stand-in, and measure it."""
@@ -150,7 +160,7 @@ class WindSession(Session):
         account = study_account(choice.epsilon, adjacency=[self._adjacency], seed=seed)
         noisy = np.empty(self._records.rows)
         task = Task(
-            account, self._records, self._fits, choice.alpha, self._settings, noisy, lambda _: None
+            account, self._records, self._fits, self._alpha, self._settings, noisy, lambda _: None
         )
         outcome = run(task, self._prepared)
         released = [turbine.blocks for turbine in outcome.turbines]
@@ -159,7 +169,7 @@ class WindSession(Session):
             Share(record.query, float(100 * record.epsilon / choice.epsilon))
             for record in account.records
         ]
-        return Run(_values(found), shares, picture.pictures[0])
+        return Run(_values(found), shares, picture.pictures[:1])
 
 
 def _values(found: tuple[TurbineEvaluation, ...]) -> dict[str, float]:
@@ -186,7 +196,17 @@ def _built_in(rows: int) -> Records:
     )
 
 
-def _capacity(text: str) -> str:
+def _adjacency(choice: Choice) -> Adjacency:
+    return Adjacency.of(
+        "power",
+        alpha=choice.alphas["power"],
+        unit="of capacity",
+        limits=Limits(0.0, 1.0),
+        entries=choice.size,
+    )
+
+
+def _capacity(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -195,4 +215,4 @@ def _capacity(text: str) -> str:
         raise InputError(
             "The nameplate capacity is no positive number.", remedy="Write 2750, for example."
         )
-    return text
+    return number

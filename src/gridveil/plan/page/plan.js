@@ -7,7 +7,7 @@
   let kind = null; // the chosen kind
   let asked = 0; // questions so far: only the last one's answer is shown
   let timer = 0;
-  let shownPicture = "";
+  let shownPictures = "";
 
   const make = (tag, text, className) => {
     const made = document.createElement(tag);
@@ -15,8 +15,15 @@
     if (className) made.className = className;
     return made;
   };
+  // Three digits, whatever the size: an error of 0.004 MW is not 0.00.
   const number = (value) =>
-    value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+    value >= 100 || value === 0
+      ? value.toFixed(0)
+      : value >= 1
+        ? value.toFixed(value >= 10 ? 1 : 2)
+        : value >= 1e-4
+          ? String(Number(value.toPrecision(2)))
+          : value.toExponential(1);
 
   // -- the controls ------------------------------------------------------------------------------
   const options = (box, group, all, chosen, changed) => {
@@ -36,56 +43,89 @@
     );
   };
   const picked = (group) => document.querySelector(`input[name=${group}]:checked`).value;
-  const parameter = () => kind.parameters.find((one) => one.name === $("parameter").value);
+  const chosen = () => kind.parameters.filter((one) => $(`private-${one.name}`).checked);
 
-  const nearest = (values, text) => {
-    const wanted = Number(text);
+  // A labelled text field with its fault and a line of explanation below.
+  const field = (id, title, value, hint, unit) => {
+    const input = make("input");
+    input.id = id;
+    input.value = value;
+    input.spellcheck = false;
+    input.setAttribute("aria-describedby", `${id}-text ${id}-fault`);
+    input.addEventListener("input", ask);
+    const label = make("label", title);
+    label.htmlFor = id;
+    const fault = make("p", "", "fault");
+    fault.id = `${id}-fault`;
+    fault.setAttribute("role", "alert");
+    fault.hidden = true;
+    const text = make("p", hint, "small");
+    text.id = `${id}-text`;
+    if (unit === undefined) return [label, input, fault, text];
+    const row = make("div", undefined, "row");
+    const amount = make("span", undefined, "amount");
+    amount.append(input, make("span", unit));
+    row.append(label, amount);
+    return [row, fault, text];
+  };
+  const nearest = (values, wanted) => {
     const gaps = values.map((value) => Math.abs(Math.log(Number(value) / wanted)));
     return gaps.indexOf(Math.min(...gaps));
   };
-  const pair = (name, values, value) => {
-    const slider = $(`${name}-slider`);
+  const sliders = {}; // the values of each, by the field that it belongs to
+  const pair = (name, slider, values) => {
+    sliders[name] = values;
     slider.max = values.length - 1;
-    $(name).value = value;
-    slider.value = nearest(values, value);
-    slider.setAttribute("aria-valuetext", value);
+    follow(name, Number($(name).value));
     slider.oninput = () => {
       $(name).value = values[slider.value];
       slider.setAttribute("aria-valuetext", $(name).value);
       ask();
     };
-    $(name).oninput = () => {
-      if (Number($(name).value) > 0) slider.value = nearest(values, $(name).value);
-      ask();
-    };
+  };
+  const follow = (name, value) => {
+    const slider = $(`${name}-slider`);
+    slider.value = nearest(sliders[name], value);
+    slider.setAttribute("aria-valuetext", $(name).value);
   };
 
-  const chooseParameter = () => {
-    const one = parameter();
-    $("alpha-unit").textContent = one.unit;
-    $("alpha-text").textContent = one.meaning;
-    pair("alpha", one.alphas, one.alpha);
-    $("metrics").replaceChildren(
-      ...one.metrics.map((metric) => {
-        const box = make("div");
-        const term = make("dt");
-        term.append(make("span", metric.title, "name"), make("br"), metric.text);
-        const value = make("dd", "\u2026");
-        value.id = `metric-${metric.name}`;
-        box.append(term, value);
-        return box;
-      }),
-    );
-    shownPicture = "";
-    $("picture").replaceChildren(make("p", "The first run is being made\u2026", "small"));
-    $("picture").setAttribute("aria-label", "No release of the stand-in yet.");
-    for (const id of ["legend", "sweep", "shares", "share-names"]) $(id).replaceChildren();
-    $("sweep-figure").hidden = true;
+  const parameterBox = (one, first) => {
+    const box = make("div", undefined, "private");
+    const label = make("label", undefined, "choice");
+    const tick = make("input");
+    tick.type = "checkbox";
+    tick.id = `private-${one.name}`;
+    tick.checked = first;
+    label.append(tick, make("b", one.title));
+    label.hidden = kind.parameters.length < 2;
+    const more = make("div", undefined, "more");
+    more.hidden = !first;
+    const [row, fault, text] = field(`alpha-${one.name}`, "Alpha", one.alpha, one.meaning, one.unit);
+    row.querySelector("input").inputMode = "decimal";
+    const slider = make("input");
+    slider.type = "range";
+    slider.id = `alpha-${one.name}-slider`;
+    slider.min = 0;
+    slider.step = 1;
+    slider.setAttribute("aria-label", `Alpha of ${one.title}`);
+    more.append(row, slider, fault, text);
+    if (one.range_hint) {
+      more.append(...field(`range-${one.name}`, "Range", "", one.range_hint, one.unit));
+    }
+    tick.addEventListener("change", () => {
+      more.hidden = !tick.checked;
+      ask();
+    });
+    box.append(label, more);
+    return box;
   };
   const chooseKind = (name) => {
     kind = start.kinds.find((one) => one.name === name);
-    $("parameter").replaceChildren(...kind.parameters.map((one) => new Option(one.title, one.name)));
-    $("parameter-set").hidden = kind.parameters.length < 2;
+    $("parameters").replaceChildren(...kind.parameters.map((one, place) => parameterBox(one, place === 0)));
+    for (const one of kind.parameters) {
+      pair(`alpha-${one.name}`, $(`alpha-${one.name}-slider`), one.alphas);
+    }
+    $("parameter-text").hidden = kind.parameters.length < 2;
     options("methods", "method", kind.methods, kind.methods[0].name, ask);
     $("size-label").textContent = `Stand-in: ${kind.size.counts}`;
     $("size").value = kind.size.first;
@@ -94,29 +134,22 @@
     $("fields").replaceChildren(
       ...kind.fields.map((one) => {
         const box = make("div", undefined, "control");
-        const label = make("label", one.title);
-        const input = make("input");
-        const hint = make("p", one.hint, "small");
-        input.id = `field-${one.name}`;
-        label.htmlFor = input.id;
-        hint.id = `${input.id}-text`;
-        input.setAttribute("aria-describedby", hint.id);
-        input.value = one.value;
-        input.spellcheck = false;
-        input.addEventListener("input", ask);
-        box.append(label, input, hint);
+        box.append(...field(`field-${one.name}`, one.title, one.value, one.hint));
         return box;
       }),
     );
-    chooseParameter();
+    clearAccuracy("The first run is being made\u2026");
   };
 
   // -- questions and answers ---------------------------------------------------------------------
   const question = () => ({
     kind: kind.name,
-    parameter: $("parameter").value,
+    private: chosen().map((one) => ({
+      name: one.name,
+      alpha: $(`alpha-${one.name}`).value,
+      range: one.range_hint ? $(`range-${one.name}`).value : "",
+    })),
     method: picked("method"),
-    alpha: $("alpha").value,
     epsilon: $("epsilon").value,
     size: $("size").value,
     dataset: $("dataset").value,
@@ -124,6 +157,8 @@
   });
   const ask = () => {
     asked += 1;
+    $("copy").disabled = true; // the command of what was chosen before
+    $("command").classList.add("old");
     clearTimeout(timer);
     timer = setTimeout(send, 120, asked);
   };
@@ -146,42 +181,76 @@
     }
     if (mine !== asked) return; // something else was chosen in the meantime
     show(answer);
-    if (!answer.problem && !answer.accuracy.done) timer = setTimeout(send, WAIT, mine);
+    if (answer.accuracy && !answer.accuracy.done) timer = setTimeout(send, WAIT, mine);
   };
 
   const show = (answer) => {
     const problem = answer.problem || (answer.accuracy && answer.accuracy.problem);
     $("problem").hidden = !problem;
     $("problem").textContent = problem ? [problem, answer.remedy].filter(Boolean).join(" ") : "";
-    if (answer.problem) {
-      $("status").textContent = "";
-      showCommand({ command: null, command_problem: "" });
-      return;
-    }
-    showAccuracy(answer.accuracy);
+    showFaults(answer.faults || {});
+    for (const [name, value] of Object.entries(answer.read || {})) follow(name, value);
+    // What does not follow from what is chosen now is not shown: no figure of an earlier choice.
+    if (answer.accuracy) showAccuracy(answer.accuracy);
+    else clearAccuracy(answer.faults ? "Mend the field marked in red to see figures." : "");
     showGuarantee(answer.guarantee);
-    $("budget").textContent = answer.budget.text;
-    $("budget").className = `budget ${answer.budget.state}`;
-    showCommand(answer);
+    $("budget").textContent = answer.budget ? answer.budget.text : "";
+    $("budget").className = `budget ${answer.budget ? answer.budget.state : ""}`;
+    $("budget").hidden = !answer.budget;
+    showCommand(answer.command, answer.faults);
+  };
+  const showFaults = (faults) => {
+    for (const box of document.querySelectorAll(".fault")) {
+      const id = box.id.slice(0, -"-fault".length);
+      const text = faults[id] || "";
+      if (box.textContent !== text) box.textContent = text;
+      box.hidden = !text;
+      if ($(id)) $(id).setAttribute("aria-invalid", String(Boolean(text)));
+    }
+  };
+  const clearAccuracy = (words) => {
+    $("status").textContent = "";
+    $("progress").value = 0;
+    $("metrics").replaceChildren();
+    shownPictures = "";
+    const note = make("p", words, "small");
+    note.id = "no-picture";
+    $("pictures").replaceChildren(note);
+    for (const id of ["sweep", "shares", "share-names"]) $(id).replaceChildren();
+    $("shares").setAttribute("aria-label", "Not known.");
+    $("sweep-figure").hidden = true;
+  };
+  const metricBox = (one, runs) => {
+    const box = make("div");
+    const term = make("dt");
+    term.append(make("span", one.title, "name"), make("br"), one.text);
+    const value = make("dd");
+    value.id = `metric-${one.name}`;
+    if (one.mean === null) {
+      value.textContent = runs ? "not defined" : "\u2026";
+    } else {
+      value.append(number(one.mean), " ", make("small", one.unit));
+      value.append(make("span", `${number(one.low)} to ${number(one.high)}`, "range"));
+    }
+    box.append(term, value);
+    return box;
   };
   const showAccuracy = (accuracy) => {
     $("status").textContent =
       accuracy.runs < accuracy.of ? `${accuracy.runs} of ${accuracy.of} runs` : `${accuracy.of} runs`;
     $("progress").max = accuracy.of;
     $("progress").value = accuracy.runs;
-    for (const one of accuracy.metrics) {
-      const box = $(`metric-${one.name}`);
-      if (one.mean === null) {
-        box.textContent = accuracy.runs ? "not defined" : "\u2026";
-        continue;
-      }
-      const unit = parameter().metrics.find((metric) => metric.name === one.name).unit;
-      box.replaceChildren(number(one.mean), " ", make("small", unit));
-      box.append(make("span", `${number(one.low)} to ${number(one.high)}`, "range"));
-    }
-    if (accuracy.picture && accuracy.picture.source !== shownPicture) {
-      shownPicture = accuracy.picture.source;
-      showPicture(accuracy.picture);
+    $("metrics").replaceChildren(...accuracy.metrics.map((one) => metricBox(one, accuracy.runs)));
+    const sources = accuracy.pictures.map((one) => one.source).join();
+    if (!sources) {
+      shownPictures = "";
+      const words = accuracy.problem ? "No run could be made." : "The first run is being made\u2026";
+      const note = make("p", words, "small");
+      note.id = "no-picture";
+      $("pictures").replaceChildren(note);
+    } else if (sources !== shownPictures) {
+      shownPictures = sources;
+      $("pictures").replaceChildren(...accuracy.pictures.map(pictureBox));
     }
     $("sweep-figure").hidden = !accuracy.sweep;
     if (accuracy.sweep) $("sweep").innerHTML = accuracy.sweep;
@@ -202,27 +271,45 @@
       }),
     );
   };
-  const showPicture = (picture) => {
+  const pictureBox = (picture) => {
+    const drawn = make("div");
+    drawn.setAttribute("role", "img");
+    drawn.setAttribute("aria-label", picture.alt);
     // Markup that the server drew: its texts are escaped there, and the policy runs no script in it.
     if (picture.source.startsWith("<svg")) {
-      $("picture").innerHTML = picture.source;
+      drawn.innerHTML = picture.source;
     } else {
       const dark = matchMedia("(prefers-color-scheme: dark)").matches;
       const image = make("img");
       image.src = (dark && picture.dark) || picture.source;
       image.alt = "";
-      $("picture").replaceChildren(image);
+      drawn.append(image);
     }
-    $("picture").setAttribute("aria-label", picture.alt);
-    $("legend").replaceChildren(
+    const card = make("div", undefined, "card");
+    card.append(drawn);
+    const legend = make("ul", undefined, "legend");
+    legend.append(
       ...picture.legend.map(([colour, words]) => {
         const item = make("li");
         item.append(make("span", undefined, `swatch ${colour}`), words);
         return item;
       }),
     );
+    const figure = make("figure");
+    figure.append(card, legend, make("figcaption", "One of the runs, beside the stand-in."));
+    return figure;
   };
   const showGuarantee = (guarantee) => {
+    $("strength").hidden = !guarantee;
+    $("guarantee-more").hidden = !guarantee;
+    if (!guarantee) {
+      for (const id of ["strength", "strength-reason", "words", "changes"]) $(id).replaceChildren();
+      return;
+    }
+    const strength = guarantee.strength;
+    $("strength").className = `badge ${strength.level}`;
+    $("strength").replaceChildren(make("b", strength.name), " ", strength.headline);
+    $("strength-reason").textContent = strength.reason;
     $("words").replaceChildren(...guarantee.words.map((text) => make("p", text)));
     $("changes").replaceChildren(
       ...guarantee.changes.map((one) => {
@@ -243,9 +330,10 @@
       }),
     );
   };
-  const showCommand = (answer) => {
-    const line = answer.command;
-    $("command").textContent = line || answer.command_problem;
+  const showCommand = (line, faults) => {
+    const wrong = faults && Object.keys(faults).length;
+    $("command").textContent = line || (wrong ? "Mend the fields marked in red to get the command." : "");
+    $("command").classList.toggle("old", !line);
     $("copy").disabled = !line;
     if ($("copied").dataset.line !== line) $("copied").textContent = "";
   };
@@ -271,13 +359,10 @@
       ask();
     });
     $("kind-set").hidden = start.kinds.length < 2;
-    pair("epsilon", start.epsilons, "1");
+    $("epsilon").value = "1";
+    pair("epsilon", $("epsilon-slider"), start.epsilons);
     chooseKind(start.kinds[0].name);
-    for (const id of ["size", "dataset"]) $(id).addEventListener("input", ask);
-    $("parameter").addEventListener("change", () => {
-      chooseParameter();
-      ask();
-    });
+    for (const id of ["epsilon", "size", "dataset"]) $(id).addEventListener("input", ask);
     $("choice").addEventListener("submit", (event) => event.preventDefault());
     $("copy").addEventListener("click", copy);
     ask();
