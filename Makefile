@@ -27,6 +27,7 @@ screens: $(READY) browser
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 bench: $(READY)
