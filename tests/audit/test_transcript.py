@@ -69,6 +69,23 @@ def test_a_replay_gives_the_same_answers_on_other_data():
     ]
 
 
+def test_how_a_vector_is_cut_into_blocks_is_no_question():
+    recorder = Recorder()
+    whole = recorder.laplace(np.arange(10), 50.0)
+    recorder.laplace(np.arange(2), 7.0)
+    replayer = Replayer(recorder.transcript)
+    parts = [replayer.laplace(np.zeros(n, np.int64), 50.0) for n in (3, 7)]
+    assert np.concatenate(parts).tolist() == whole.tolist()
+    assert not replayer.faithful
+    replayer.laplace(np.zeros(2, np.int64), 7.0)
+    assert replayer.faithful
+    again = Replayer(replayer.transcript)
+    assert again.laplace(np.arange(10), 50.0).tolist() == whole.tolist()
+    with pytest.raises(Departure):
+        again.laplace(np.arange(3), 7.0)
+    assert again.departed
+
+
 @pytest.mark.parametrize(
     "other",
     [{"chosen": False}, {"epsilon": 2}, {"alpha": "3/2"}],

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,33 +84,66 @@ class Departure(GridveilError):
 
 
 class Replayer(SecureNoise):
-    """Gives the answers of a transcript again, whatever the data, and notes the true ones."""
+    """Gives the answers of a transcript again, whatever the data, and notes the true ones.
+
+    How long vectors are cut into blocks is not part of a question: noise is drawn entry by entry.
+    """
 
     def __init__(self, past: Sequence[Asked]) -> None:
-        self._past = past
+        self._past = joined(past)
+        self._given = 0  # how much of the first of them
         self.transcript: list[Asked] = []
         self.departed = False
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """The noisy answer of the transcript."""
-        return np.array(self._again("laplace", values, scale), dtype=np.int64)
+        """The noisy answers of the transcript."""
+        past = self._next("laplace", scale)
+        found = np.ravel(past.answer)[self._given : self._given + values.size]
+        if found.size < values.size:
+            self._depart()
+        self._given += values.size
+        if self._given == np.size(past.answer):
+            self._past, self._given = self._past[1:], 0
+        answer = np.array(found, dtype=np.int64).reshape(values.shape)
+        self.transcript.append(Asked("laplace", values.copy(), scale, answer.copy()))
+        return answer
 
     def noisy_max(self, scores: Integers, scale: float) -> int:
         """The choice of the transcript."""
-        return int(self._again("noisy max", scores, scale))
+        past = self._next("noisy max", scale)
+        if past.values.shape != scores.shape:
+            self._depart()
+        self._past = self._past[1:]
+        self.transcript.append(Asked("noisy max", scores.copy(), scale, past.answer))
+        return int(past.answer)
 
     @property
     def faithful(self) -> bool:
         """Whether all that was asked before was asked again, and nothing else."""
-        return not self.departed and len(self.transcript) == len(self._past)
+        return not self.departed and not self._past
 
-    def _again(self, kind: str, values: Integers, scale: float) -> Integers | int:
-        for past in self._past[len(self.transcript) :][:1]:
-            if (past.kind, past.values.shape, past.scale) == (kind, values.shape, scale):
-                self.transcript.append(Asked(kind, values.copy(), scale, past.answer))
-                return past.answer
+    def _next(self, kind: str, scale: float) -> Asked:
+        for past in self._past[:1]:
+            if (past.kind, past.scale) == (kind, scale):
+                return past
+        self._depart()
+
+    def _depart(self) -> NoReturn:
         self.departed = True
         raise Departure("The release asked for something else.")
+
+
+def joined(transcript: Sequence[Asked]) -> list[Asked]:
+    """A transcript with answers that follow each other at one scale put into one."""
+    found: list[Asked] = []
+    for one in transcript:
+        last = found[-1] if found else None
+        if last is not None and last.kind == one.kind == "laplace" and last.scale == one.scale:
+            values = np.append(last.values, one.values)
+            found[-1] = Asked(one.kind, values, one.scale, np.append(last.answer, one.answer))
+        else:
+            found.append(one)
+    return found
 
 
 def likelihood_pair(words: str, one: Run, other: Run) -> Pair:
@@ -160,7 +194,9 @@ def _both(here: Run, there: Run) -> tuple[list[Asked], list[Asked]] | None:
     except GridveilError:  # mechanisms make an abort of what a noise source raises
         if not replayer.departed:
             raise
-    return (recorder.transcript, replayer.transcript) if replayer.faithful else None
+    if not replayer.faithful:
+        return None
+    return joined(recorder.transcript), joined(replayer.transcript)
 
 
 @dataclass(frozen=True)
@@ -217,33 +253,48 @@ class Replay:
         The release on several private datasets with the same public data, neighbours or not.
     sizes
         How many replays to make.
+    words
+        What each dataset is called, to say which two differed.
     """
 
     name: str
     runs: Sequence[Run]
     sizes: Sizes
+    words: Sequence[str] = ()
 
     def run(self, *, fast: bool, error: float) -> Verdict:
-        """Record a release on each dataset in turn, and replay it on the next."""
+        """Record a release on each dataset in turn, and replay it on all others."""
         samples = self.sizes.at(fast=fast)
+        count = len(self.runs)
         different: dict[str, int] = {}
+        example = ""
         for k in range(samples):
-            recorder = Recorder()
-            first = published(self.runs[k % len(self.runs)], recorder)
+            turn, place = divmod(k, count - 1)
+            here, there = turn % count, (turn + place + 1) % count
+            if place == 0:
+                recorder = Recorder()
+                first = published(self.runs[here], recorder)
             replayer = Replayer(recorder.transcript)
-            again = published(self.runs[(k + 1) % len(self.runs)], replayer)
+            again = published(self.runs[there], replayer)
             if not replayer.faithful:
                 again = {**again, "questions": b"others"}
-            for name in first.keys() | again.keys():
-                if first.get(name) != again.get(name):
-                    different[name] = different.get(name, 0) + 1
+            found = [name for name in first.keys() | again.keys() if differ(name, first, again)]
+            for name in found:
+                different[name] = different.get(name, 0) + 1
+            if found and self.words and not example:
+                example = f"; first: {self.words[here]}, then {self.words[there]}"
         finding = f"{samples:,} replayed with the same noisy answers, the same bytes"
         if different:
             which = ", ".join(f"{name} ({n:,})" for name, n in sorted(different.items()))
             finding = f"{samples:,} replayed with the same noisy answers, other bytes in {which}"
         return Verdict(
-            self.name, "replay", None, None, 1.0, samples, finding, broken=bool(different)
+            self.name, "replay", None, None, 1.0, samples, finding + example, broken=bool(different)
         )
+
+
+def differ(name: str, first: Outcome, again: Outcome) -> bool:
+    """Whether a part is not the same in two outcomes, or is missing from one."""
+    return first.get(name) != again.get(name)
 
 
 def published(run: Run, noise: SecureNoise) -> Outcome:
