@@ -66,10 +66,13 @@ def audits(body):
     """What was run, and the table of what it found."""
     verdicts = body["verdicts"]
     confidence = show_confidence(1 - body["false_alarm"] / len(verdicts))
+    left_out = sum(not one["ran"] for one in verdicts)
     head = (
-        f"The {body['setting']} setting: {len(verdicts)} audits, {body['broken']} claims broken, "
-        f"each frequency at {confidence} confidence."
+        f"The {body['setting']} setting: {len(verdicts) - left_out} audits, {body['broken']} "
+        f"claims broken, each frequency at {confidence} confidence."
     )
+    if left_out:
+        head += f" {left_out} more were not run, for want of a package that they need."
     return f"{head}\n\n{table(HEAD, [line(one) for one in verdicts])}"
 
 
@@ -77,12 +80,14 @@ def line(one):
     claimed = "" if one["claimed"] is None else f"{one['claimed']:g}"
     proved = "" if one["proved"] is None else f"{float(one['proved']):.2f}"
     verdict = "**BROKEN**" if one["broken"] else "consistent"
+    if not one["ran"]:
+        verdict = f"not run: {one['finding']}"
     return one["name"], one["check"], claimed, proved, f"{one['samples']:,}", verdict
 
 
 def evidence(verdict):
     if verdict.check == "replay":
-        return verdict.finding.partition(", ")[2]
+        return verdict.finding.partition(", ")[2].partition("; first: ")[0]
     if verdict.claimed is None:
         return verdict.finding
     return f"epsilon {verdict.claimed:.3g} claimed, {verdict.proved:.3g} proved"

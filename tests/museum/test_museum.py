@@ -54,7 +54,9 @@ def test_tables_are_written_between_their_marks():
 
 
 def test_the_page_says_what_was_run():
-    verdict = {"name": "x", "check": "ratio", "claimed": 1.0, "proved": 0.5, "samples": 2_000}
+    verdict = {
+        "name": "x", "check": "ratio", "claimed": 1.0, "proved": 0.5, "samples": 2_000, "ran": True
+    }  # fmt: skip
     body = {"setting": "full", "false_alarm": 1e-4, "broken": 1, "verdicts": [verdict]}
     text = audits(body | {"verdicts": [verdict | {"broken": True}]})
     assert text.startswith(
@@ -63,6 +65,18 @@ def test_the_page_says_what_was_run():
     assert text.endswith("| x | ratio | 1 | 0.50 | 2,000 | **BROKEN** |")
     endless = audits(body | {"verdicts": [verdict | {"proved": "inf", "broken": True}]})
     assert endless.endswith("| x | ratio | 1 | inf | 2,000 | **BROKEN** |")
+
+
+def test_the_page_says_what_was_not_run():
+    verdict = {
+        "name": "x", "check": "replay", "claimed": None, "proved": None, "samples": 0,
+        "broken": False, "ran": False, "finding": "y is not installed",
+    }  # fmt: skip
+    body = {"setting": "full", "false_alarm": 1e-4, "broken": 0, "verdicts": [verdict]}
+    text = audits(body)
+    assert text.startswith("The full setting: 0 audits, 0 claims broken, ")
+    assert "1 more were not run" in text
+    assert text.endswith("| x | replay |  |  | 0 | not run: y is not installed |")
 
 
 def test_the_fewest_samples_that_catch_a_control_are_found():

@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Attack every mechanism and whole releases, and say what that proves.
 
-    All on made-up data, with a ledger that is thrown away. Exit code 0 if every claim holds, 1 if
-    one is broken.
+    All on made-up data, with a ledger that is thrown away. Exit code 0 if no claim is broken, 1 if
+    one is. An audit that needs a package which is not installed is shown as not run.
 
     Example: [cyan]gridveil audit --workers 2[/]
     """
@@ -78,19 +78,31 @@ def _show(verdicts: list[Verdict], *, quiet: bool) -> None:
                 "" if one.claimed is None else f"{one.claimed:g}",
                 "" if one.proved is None else f"{one.proved:.2f}",
                 f"{one.samples:,}",
-                Text("BROKEN", "bold red") if one.broken else Text("consistent", "green"),
+                Text(*_mark(one)),
             )
         console.print(shown)
         console.print(
-            f"Audits: {len(verdicts)}. A correct program fails any of them with probability "
-            f"{FALSE_ALARM:g} at most (each proof holds at "
+            f"Audits: {sum(one.ran for one in verdicts)}. A correct program fails any of them with "
+            f"probability {FALSE_ALARM:g} at most (each proof holds at "
             f"{show_confidence(1 - FALSE_ALARM / len(verdicts))} confidence)."
         )
     for one in broken:
         console.print(f"[bold red]BROKEN[/] {one.name}: {escape(one.words)}")
         console.print(f"       {escape(one.finding)}")
+    left_out = [one for one in verdicts if not one.ran]
+    if not quiet:
+        for one in left_out:
+            console.print(f"[yellow]not run[/] {one.name}: {escape(one.finding)}")
     if not quiet and not broken:
-        console.print("[green]Every claim is consistent with what was seen.[/]")
+        checked = "Every claim" if not left_out else "Every claim that was checked"
+        console.print(f"[green]{checked} is consistent with what was seen.[/]")
+
+
+def _mark(one: Verdict) -> tuple[str, str]:
+    """A verdict in a word, and its colour."""
+    if not one.ran:
+        return "not run", "yellow"
+    return ("BROKEN", "bold red") if one.broken else ("consistent", "green")
 
 
 def _as_json(verdicts: list[Verdict], *, fast: bool) -> str:
@@ -101,6 +113,7 @@ def _as_json(verdicts: list[Verdict], *, fast: bool) -> str:
         "setting": "fast" if fast else "full",
         "false_alarm": FALSE_ALARM,
         "broken": sum(one.broken for one in verdicts),
+        "not_run": sum(not one.ran for one in verdicts),
         "verdicts": [one.to_json() for one in verdicts],
     }
     return json.dumps(body, indent=2, ensure_ascii=False) + "\n"

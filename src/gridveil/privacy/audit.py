@@ -57,6 +57,8 @@ class Verdict:
         What was seen, in words.
     broken
         Whether the claim is refuted.
+    ran
+        Whether the check was made. One that was not has found nothing, and has not passed.
     """
 
     name: str
@@ -67,10 +69,13 @@ class Verdict:
     samples: int
     finding: str
     broken: bool
+    ran: bool = True
 
     @property
     def words(self) -> str:
         """The verdict in one sentence."""
+        if not self.ran:
+            return f"not run: {self.finding}"
         end = "BROKEN" if self.broken else "consistent"
         if self.claimed is None or self.proved is None:
             return f"{self.finding}: {end}"
@@ -99,6 +104,27 @@ class Audit(Protocol):
 
     def run(self, *, fast: bool, error: float) -> Verdict:
         """Make the check; a correct mechanism is called broken with probability ``error``."""
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """An audit that can't be made here.
+
+    Parameters
+    ----------
+    name, check
+        What would be audited, and the kind of its check.
+    why
+        Why it can't.
+    """
+
+    name: str
+    check: str
+    why: str
+
+    def run(self, *, fast: bool, error: float) -> Verdict:
+        """Say so."""
+        return Verdict(self.name, self.check, None, None, 1.0, 0, self.why, broken=False, ran=False)
 
 
 @dataclass(frozen=True)
