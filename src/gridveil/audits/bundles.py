@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 from gridveil.audits.ground import new_name, scratch
 from gridveil.audits.transcript import Outcome
@@ -17,8 +18,14 @@ _OF_THE_RUN = ("created", "ledger", "files", "digest")
 def bundle_parts(release: Release) -> Outcome:
     """Every file of the bundle; marks of the single run are left out of statement and report."""
     folder = release.write(scratch() / new_name())
-    parts = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    parts = folder_parts(folder)
     shutil.rmtree(folder)
+    return parts
+
+
+def folder_parts(folder: Path) -> Outcome:
+    """The same of a bundle that was written."""
+    parts = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
     statement = json.loads(parts[STATEMENT_FILE])
     ledger = statement["ledger"]
     marks = [statement["created"], ledger["ledger"], ledger["hash"], ledger["dataset"]]

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gridveil.audits import grid, wind
+from gridveil.audits.grid_files import GRID_FILES
 from gridveil.audits.mechanisms import MECHANISMS
+from gridveil.audits.wind_files import WIND_FILES
+from gridveil.audits.wind_tables import WIND_TABLES
 from gridveil.errors import InputError
 from gridveil.privacy.audit import Audit
 
-AUDITS: dict[str, Callable[[], Audit]] = {**MECHANISMS, **wind.WIND, **grid.GRID}
+AUDITS: dict[str, Callable[[], Audit]] = {
+    **MECHANISMS,
+    **wind.WIND,
+    **WIND_TABLES,
+    **WIND_FILES,
+    **grid.GRID,
+    **GRID_FILES,
+}
 """How to make each audit; cheap ones first."""
 
 FULL_ONLY = frozenset(wind.SLOW | grid.SLOW)

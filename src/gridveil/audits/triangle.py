@@ -7,7 +7,7 @@ comment): a replay finds any that reaches a bundle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -19,25 +19,25 @@ from gridveil import grid
 from gridveil.audits.ground import scratch
 from gridveil.audits.transcript import Values
 
-_VALUES: dict[str, Values] = {
+VALUES: dict[str, Values] = {
     "capacity": (30.0, 40.0, 35.0),
     "load": (30.0, 80.0),
     "generator_limit": (30.0, 30.0, 200.0, 150.0),
     "cost": (20.0, 90.0),
 }
-_RANGES = {
+RANGES = {
     "capacity": (5.0, 200.0),
     "load": (1.0, 200.0),
     "generator_limit": (1.0, 300.0),
     "cost": (1.0, 200.0),
 }
-_ALPHAS = {
+ALPHAS = {
     "capacity": Fraction(10),
     "load": Fraction(10),
     "generator_limit": Fraction(20),
     "cost": Fraction(5),
 }
-_LINES = ((1, 2, 0.1), (2, 3, 0.1), (1, 3, 0.2))
+LINES = ((1, 2, 0.1), (2, 3, 0.1), (1, 3, 0.2))
 
 
 @dataclass(frozen=True)
@@ -64,21 +64,29 @@ class Secret:
     @property
     def values(self) -> Values:
         """The private values of the case."""
-        return sum((_VALUES[name] for name in self.parameters), ())
+        return sum((VALUES[name] for name in self.parameters), ())
 
     @property
     def request(self) -> dict[str, Any]:
         """What a release is asked for."""
         return {
             "parameter": self.parameters,
-            "alpha": {name: _ALPHAS[name] for name in self.parameters},
-            "limits": {name: _RANGES[name] for name in self.parameters},
+            "alpha": {name: ALPHAS[name] for name in self.parameters},
+            "limits": {name: RANGES[name] for name in self.parameters},
             **self.options,
         }
 
+    def parts(self, private: Values) -> dict[str, Values]:
+        """Private values by parameter."""
+        found, start = {}, 0
+        for name in self.parameters:
+            found[name] = private[start : start + len(VALUES[name])]
+            start += len(VALUES[name])
+        return found
+
     def neighbours(self) -> list[tuple[Values, Values]]:
         """The case's own values, and each of them moved by alpha either way."""
-        steps = [float(_ALPHAS[name]) for name in self.parameters for _ in _VALUES[name]]
+        steps = [float(ALPHAS[name]) for name in self.parameters for _ in VALUES[name]]
         moves = np.array([[steps[0], -steps[0]]]) if self.total else np.diag(steps)
         base = np.array(self.values)
         moved = [tuple((base + sign * move).tolist()) for move in moves for sign in (1.0, -1.0)]
@@ -107,34 +115,56 @@ SECRETS = {
 @cache
 def triangle(secret: str, private: Values) -> grid.Network:
     """The network with these private values, read from its text."""
-    parts, start = {}, 0
-    for name in SECRETS[secret].parameters:
-        parts[name] = private[start : start + len(_VALUES[name])]
-        start += len(_VALUES[name])
     path = scratch() / "triangle.m"
-    path.write_text(triangle_text(parts), encoding="utf-8")
+    path.write_text(triangle_text(SECRETS[secret].parts(private)), encoding="utf-8")
     return grid.read_case(path)
 
 
-def triangle_text(given: Mapping[str, Values]) -> str:
-    """The network as a MATPOWER case, with copies of its values wherever they could be."""
-    found = {**_VALUES, **given}
+def triangle_text(
+    given: Mapping[str, Values],
+    show: Callable[[float], str] = str,
+    *,
+    curves: bool = False,
+) -> str:
+    """The network as a MATPOWER case, with copies of its values wherever they could be.
+
+    Parameters
+    ----------
+    given
+        Values by parameter, in place of the network's own.
+    show
+        How a number is written that is given, or that follows from one that is.
+    curves
+        Give each cost as a curve of two points at the unit's limits, taken from a public parabola.
+    """
+    found = {**VALUES, **given}
+    rating, power, limit, price = (
+        show if name in given else str for name in ("capacity", "load", "generator_limit", "cost")
+    )
     load = (0.0, *found["load"])
     lowest, highest = found["generator_limit"][:2], found["generator_limit"][2:]
     tables = {
         "bus": [
-            f"{i + 1} {1 if i else 3} {d} {0.3 * d} 0 0 1 1 {-d / 10} 230 1 1.1 0.9"
+            f"{i + 1} {1 if i else 3} {power(d)} {power(0.3 * d)} 0 0 1 1 {power(-d / 10)} 230 1 "
+            "1.1 0.9"
             for i, d in enumerate(load)
         ],
         "gen": [
-            f"{bus} {(low + high) / 2} 0 {high / 2} {-high / 2} 1 {high} 1 {high} {low}"
+            f"{bus} {limit((low + high) / 2)} 0 {limit(high / 2)} {limit(-high / 2)} 1 "
+            f"{limit(high)} 1 {limit(high)} {limit(low)}"
             for bus, low, high in zip((1, 3), lowest, highest, strict=True)
         ],
         "branch": [
-            f"{a} {b} 0.01 {x} 0.02 {f} {f} {f} 0 0 1 -360 360 {f - 1} 0 {1 - f} 0"
-            for (a, b, x), f in zip(_LINES, found["capacity"], strict=True)
+            f"{a} {b} 0.01 {x} 0.02 {rating(f)} {rating(f)} {rating(f)} 0 0 1 -360 360 "
+            f"{rating(f - 1)} 0 {rating(1 - f)} 0"
+            for (a, b, x), f in zip(LINES, found["capacity"], strict=True)
         ],
-        "gencost": [f"2 {c} {c} 3 0 {c} 0" for c in found["cost"]],
+        "gencost": [
+            " ".join(["1 0 0 2", *(limit(x) for p in (low, high) for x in (p, _parabola(c, p)))])
+            if curves
+            else f"2 {price(c)} {price(c)} 3 0 {price(c)} 0"
+            for c, low, high in zip(found["cost"], lowest, highest, strict=True)
+        ],
     }
     body = "".join(
         f"mpc.{name} = [\n" + "".join(f"\t{row};\n" for row in rows) + "];\n"
@@ -142,3 +172,7 @@ def triangle_text(given: Mapping[str, Values]) -> str:
     )
     head = f"function mpc = triangle\n% {found}\nmpc.version = '2';\nmpc.baseMVA = 100;\n"
     return head + body
+
+
+def _parabola(cost: float, output: float) -> float:
+    return cost * output + 0.05 * output * output
