@@ -8,9 +8,11 @@ from gridveil.audits.catalogue import AUDITS
 from gridveil.privacy.audit import FALSE_ALARM
 from museum.boundary import BOUNDARY
 from museum.draws import DRAWS
+from museum.files import FILES
+from museum.ledgers import LEDGERS
 from museum.scales import SCALES
 
-MUSEUM = (*SCALES, *DRAWS, *BOUNDARY)
+MUSEUM = (*SCALES, *DRAWS, *BOUNDARY, *FILES, *LEDGERS)
 
 ERROR = FALSE_ALARM / len(AUDITS)
 """Controls are caught at the confidence that the real audits have."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gridveil.audits import grid, wind
 from gridveil.audits.grid_files import GRID_FILES
+from gridveil.audits.ledger import LEDGER_AUDITS
 from gridveil.audits.mechanisms import MECHANISMS
 from gridveil.audits.wind_files import WIND_FILES
 from gridveil.audits.wind_tables import WIND_TABLES
@@ -14,6 +15,7 @@ from gridveil.privacy.audit import Audit
 
 AUDITS: dict[str, Callable[[], Audit]] = {
     **MECHANISMS,
+    **LEDGER_AUDITS,
     **wind.WIND,
     **WIND_TABLES,
     **WIND_FILES,
