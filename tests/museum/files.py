@@ -60,7 +60,7 @@ def curve(real):
 FILES = (
     Control(
         "The inferred type",
-        "released power has the type that a reader inferred: whole numbers, or broken ones",
+        "released power has the type that a reader inferred: whole numbers, or fractions",
         partial(inferred, True),
         partial(inferred, False),
     ),
