@@ -100,6 +100,7 @@ class Case:
                 epsilon=epsilon,
                 alpha=alpha,
                 method=method,  # type: ignore[arg-type]
+                dataset="benchmark",
                 ledger=Ledger(Path(folder) / "ledger.sqlite"),
                 **self.settings,
             )

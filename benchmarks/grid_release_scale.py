@@ -56,6 +56,7 @@ def _row(case: str, models: int, alpha: str) -> str:
             population,
             epsilon=1,
             alpha=alpha,
+            dataset=case,
             ledger=Ledger(Path(folder) / "ledger.sqlite"),
         )
         seconds, cpu = time.perf_counter() - start, time.process_time() - worked

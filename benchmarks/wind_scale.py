@@ -90,6 +90,7 @@ def release(source: Path, method: str, stream: bool) -> dict[str, float]:
         epsilon=1,
         alpha="15%",
         method=method,  # type: ignore[arg-type]
+        dataset="benchmark",
         ledger=source.with_name("ledger"),
         progress=progress,
     )

@@ -74,7 +74,8 @@ def turbine(folder, kind, method):
     write(data, path)
     units = {"kW": 1.0, "share": 1 / CAPACITY, "percent": 100 / CAPACITY, "MW": 1e-3}
     words = ["--speed", "wind_speed", "--power", "power", "--capacity", "2750", "--alpha", "15%"]
-    return Case(path, ["wind", "release", *words, "--method", method], canaries, units)
+    words += ["--method", method, "--dataset", "farm"]
+    return Case(path, ["wind", "release", *words], canaries, units)
 
 
 def network(folder, kind, method, parameters):
@@ -90,6 +91,7 @@ def network(folder, kind, method, parameters):
     sampled.write(models)
     alphas = ",".join(f"{name}={ALPHAS[name]}" for name in names)
     words = ["--parameter", parameters, "--alpha", alphas, "--population", models]
+    words += ["--dataset", "case"]
     words += ["--method", method] + ["--rounds", 2] * (method == "paper")
     canaries = [c for name in names for part in numbers[name] for c in distinctive(part, units)]
     return Case(path, ["grid", "release", *words], canaries, units)

@@ -19,7 +19,7 @@ from gridveil.bundle import Writer, write_bundle
 from gridveil.errors import InputError, LedgerError, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import Ledger, Sketch, ledger_path, unnamed
 from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.statement import Statement
 from gridveil.report.page import Section, Snippet, report_page, table_snippets
@@ -103,7 +103,7 @@ class Terms:
     Parameters
     ----------
     dataset
-        What the data is called if its owner names no dataset.
+        What its owner called the data when it was read, if she did.
     epsilon, adjacency
         The guarantee: how much, and for which neighbours.
     clear, private
@@ -112,7 +112,7 @@ class Terms:
         What is released, in a few public words.
     """
 
-    dataset: str
+    dataset: str | None
     epsilon: Fraction
     adjacency: tuple[Adjacency, ...]
     clear: Sequence[str]
@@ -137,6 +137,7 @@ class Plan(ABC, Generic[R]):
         ledger: Ledger | Path | str | None = None,
         *,
         dataset: str | None = None,
+        distinct: str | None = None,
         noise: NoiseSource | None = None,
     ) -> Account:
         """Charge the release to a ledger: from here on its epsilon is spent.
@@ -146,21 +147,34 @@ class Plan(ABC, Generic[R]):
         ledger
             A ledger or its file; the user's own by default.
         dataset
-            The ledger's name for the data.
+            The ledger's name for the data; it may be left out once the ledger knows the data.
+        distinct
+            Why this is not the data of another dataset that it looks like; the ledger keeps it.
         noise
             For audits, which listen to a release: a source that draws secure noise and notes it.
         """
         terms = self.terms
+        name = terms.dataset if dataset is None else dataset
+        if not isinstance(ledger, Ledger):
+            if name is None and not ledger_path(ledger).exists():
+                raise unnamed()  # before a ledger is made for nothing
+            ledger = Ledger(ledger)
         return open_account(
-            ledger if isinstance(ledger, Ledger) else Ledger(ledger),
-            dataset=terms.dataset if dataset is None else dataset,
+            ledger,
+            dataset=name,
             epsilon=terms.epsilon,
             adjacency=terms.adjacency,
             clear=terms.clear,
             private=terms.private,
             purpose=terms.purpose,
+            sketch=self.sketch(),
+            distinct=distinct,
             noise=noise,
         )
+
+    @abstractmethod
+    def sketch(self) -> Sketch:
+        """A fingerprint of the public part of the data; no private value changes it."""
 
     def study(self, seed: int) -> Account:
         """An account for a study on public data: seeded noise, no ledger, no guarantee."""

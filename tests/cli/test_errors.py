@@ -11,7 +11,7 @@ from gridveil.cli.main import app
 from gridveil.privacy.ledger import Ledger
 from gridveil.wind.demo import demo_records
 
-W = "--speed wind_speed --power power --capacity 2750 --alpha 15%"
+W = "--speed wind_speed --power power --capacity 2750 --alpha 15% --dataset t"
 C = "--speed wind_speed --power power --alpha 15% -o out"
 A = "--speed wind_speed --power power --capacity 2750 -o out"
 
@@ -61,7 +61,10 @@ TABLE = [
     (f"wind release t.csv {W} -o out --ledger /proc/ledger", 2, "--ledger FILE"),
     (f"wind release t.csv {W} -o out --ledger .", 2, "is a folder"),
     (f"wind release t.csv {W} -o out --ledger text.csv", 2, "newest backup"),
-    (f"wind release t.csv {W} -o out --dataset capped", 3, "short by 0.5"),
+    (f"wind release t.csv {W} -o out --dataset capped --distinct x", 3, "short by 0.5"),
+    (f"wind release t.csv {W} -o out --dataset other", 3, "--distinct"),
+    (f"wind release t.csv {W} -o out --dataset=", 2, "1 to 200 printable"),
+    (f"wind release t.csv {W} -o out --distinct=", 2, "1 to 500 printable"),
     (f"wind release t.csv {W.replace('15%', '1%')} -o out --dataset demo", 3, "counts 15 times"),
     ("ledger show nobody", 2, "lists those that it has"),
     ("ledger show --ledger nowhere", 2, "The first release or cap makes it"),
@@ -126,6 +129,8 @@ TABLE = [
     ("grid release rts96 --alpha 30 --rounds 0 --method paper -o out", 2, "between 1 and 1000"),
     ("grid release rts96 --alpha 30 --population bad.parquet -o out", 2, "Check the file"),
     ("grid release rts96 --alpha 30 -o made", 2, "replace it with --force"),
+    ("grid release rts96 --alpha 30 --method laplace -o out", 2, "--dataset NAME"),
+    ("grid release rts96 --alpha 30 --method laplace -o out --ledger new", 2, "--dataset NAME"),
     ("grid release rts96 --alpha 30 --method laplace --dataset capped -o out", 3, "short by 0.5"),
     ("grid evaluate nowhere --against rts96", 2, "no bundle at nowhere"),
     ("grid evaluate made --against rts96", 2, "holds no network"),

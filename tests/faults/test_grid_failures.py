@@ -41,7 +41,15 @@ def models(network):
 def make(network, models, ledger, method="paper"):
     options = {"rounds": 2} if method == "paper" else {}
     return grid.release(
-        network, models, epsilon=1, alpha=5, method=method, limits=LIMITS, ledger=ledger, **options
+        network,
+        models,
+        epsilon=1,
+        alpha=5,
+        method=method,
+        limits=LIMITS,
+        dataset="case3",
+        ledger=ledger,
+        **options,
     )
 
 

@@ -71,7 +71,9 @@ def test_numbers_dashes_and_plain_text_are_no_formulas(tmp_path, note):
 def test_a_formula_that_is_kept_is_not_changed_and_the_statement_says_so(tmp_path, ledger):
     source = table(tmp_path / "scada.csv", note="=1+1")
     records = wind.read_records(source, **NAMED, public=["note"], formulas="keep")
-    made = wind.release(records, epsilon=1, alpha=0.1, method="laplace", ledger=ledger)
+    made = wind.release(
+        records, epsilon=1, alpha=0.1, method="laplace", dataset="farm", ledger=ledger
+    )
     placed = made.write(tmp_path / "out")
     assert "=1+1" in (placed / "records.csv").read_text()
     assert any("spreadsheet" in line for line in made.statement.body["limitations"])
@@ -106,6 +108,7 @@ def test_the_command_refuses_and_keeps(tmp_path):
     arguments = [
         "wind", "release", source, "--speed", "speed", "--power", "power", "--capacity", 2000,
         "--alpha", "15%", "--method", "laplace", "--public", "note", "--ledger", tmp_path / "l",
+        "--dataset", "farm",
         "-o", tmp_path / "out",
     ]  # fmt: skip
     refused = run(*arguments)
@@ -211,7 +214,9 @@ def test_a_hostile_column_name_goes_all_the_way(tmp_path, ledger, name):
     records = wind.read_records(
         frame, speed=name, power="power", turbine="turbine", capacity=100, unit=name, name="farm"
     )
-    made = wind.release(records, epsilon=1, alpha=0.1, method="laplace", ledger=ledger)
+    made = wind.release(
+        records, epsilon=1, alpha=0.1, method="laplace", dataset="farm", ledger=ledger
+    )
     placed = made.write(tmp_path / "out")
     page = (placed / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"<(script|img (?!src=\"data:))", page)
@@ -321,5 +326,5 @@ def test_streamed_records_need_their_room_before_the_charge(tmp_path, ledger, mo
     records = wind.read_records(source, **NAMED, key="t", stream=True)
     monkeypatch.setattr("os.posix_fallocate", full, raising=False)
     with pytest.raises(InputError, match="no room for 50 noisy records"):
-        wind.release(records, epsilon=1, alpha=0.1, method="laplace", ledger=ledger)
+        wind.release(records, epsilon=1, alpha=0.1, method="laplace", dataset="farm", ledger=ledger)
     assert ledger.entries() == []

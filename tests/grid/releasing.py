@@ -55,6 +55,7 @@ def request(names, **options):
         "epsilon": 1,
         "alpha": {name: ALPHA[name] for name in names},
         "limits": {name: LIMITS[name] for name in names},
+        "dataset": "tiny",
         **options,
     }
 

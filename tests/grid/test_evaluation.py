@@ -34,7 +34,9 @@ def bundle_of(folder, parts, parameter, ledger, **options):
     network = read_case(case)
     given = {"epsilon": 1, "alpha": 1, "method": "laplace", **options}
     models = given.pop("models", None) or models_for(network, parameter, size=20)
-    made = grid.release(network, models, parameter=parameter, ledger=ledger, **given)
+    made = grid.release(
+        network, models, parameter=parameter, dataset="tiny", ledger=ledger, **given
+    )
     return case, made.write(folder / "out")
 
 
@@ -79,7 +81,9 @@ def test_linear_costs_are_compared_once(tmp_path, ledger):
 def test_the_statement_always_says_that_released_costs_are_linear(make, tmp_path, ledger):
     """Always, and in the same words: nothing in it comes from the private costs."""
     network = read_case(write_case(tmp_path, make()))
-    made = grid.release(network, parameter="cost", epsilon=1, alpha=1, ledger=ledger)
+    made = grid.release(
+        network, parameter="cost", epsilon=1, alpha=1, dataset="tiny", ledger=ledger
+    )
     (said,) = [line for line in made.statement.body["limitations"] if "one slope" in line]
     assert "replaced by its mean slope" in said
     assert "constants are replaced by 0" in said

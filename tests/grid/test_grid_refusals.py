@@ -150,7 +150,13 @@ def test_what_can_not_be_written_is_not_charged(network, ledger, monkeypatch):
 @pytest.mark.parametrize(("wrong", "words"), WRONG, ids=[str(row[0]) for row in WRONG])
 def test_bad_public_input_charges_nothing(network, ledger, wrong, words):
     names = grid.ranges.check_parameters("capacity")
-    call = {"epsilon": 1, "alpha": 5, "ledger": ledger, "population": models_for(network, names)}
+    call = {
+        "epsilon": 1,
+        "alpha": 5,
+        "dataset": "tiny",
+        "ledger": ledger,
+        "population": models_for(network, names),
+    }
     if "limits" not in wrong and "parameter" not in wrong:
         call["limits"] = (1, 500)
     if "parameter" in wrong:
@@ -163,24 +169,30 @@ def test_bad_public_input_charges_nothing(network, ledger, wrong, words):
 
 def test_an_object_that_is_no_network_is_refused(ledger):
     with pytest.raises(InputError, match="read_case"):
-        grid.release("case.m", epsilon=1, alpha=5, ledger=ledger)
+        grid.release("case.m", epsilon=1, alpha=5, dataset="tiny", ledger=ledger)
 
 
 def test_nothing_to_release_is_refused(network, ledger):
     free = network.with_capacity(np.full(3, INF))
     with pytest.raises(InputError, match="no values of capacity"):
-        grid.release(free, epsilon=1, alpha=5, ledger=ledger)
+        grid.release(free, epsilon=1, alpha=5, dataset="tiny", ledger=ledger)
     idle = network.with_load(np.zeros(3))
     with pytest.raises(InputError, match="no values of load"):
         grid.release(
-            idle, models_for(idle, "load"), parameter="load", epsilon=1, alpha=5, ledger=ledger
+            idle,
+            models_for(idle, "load"),
+            parameter="load",
+            epsilon=1,
+            alpha=5,
+            dataset="tiny",
+            ledger=ledger,
         )
     assert ledger.entries() == []
 
 
 def test_the_exact_restoration_is_refused_for_quadratic_costs(tmp_path, ledger):
     curved = read_case(write_case(tmp_path, tables()))
-    call = {"epsilon": 1, "alpha": 5, "ledger": ledger, "limits": (1, 500)}
+    call = {"epsilon": 1, "alpha": 5, "dataset": "tiny", "ledger": ledger, "limits": (1, 500)}
     with pytest.raises(InputError, match="needs linear costs"):
         grid.release(
             curved, models_for(curved, "capacity"), method="paper", restoration="exact", **call
@@ -191,7 +203,7 @@ def test_the_exact_restoration_is_refused_for_quadratic_costs(tmp_path, ledger):
 def test_a_cap_is_not_passed(network, ledger):
     ledger.set_cap("tiny", "1.5", alpha=5)
     models = models_for(network, "capacity")
-    call = {"epsilon": 1, "alpha": 5, "method": "laplace", "ledger": ledger}
+    call = {"epsilon": 1, "alpha": 5, "method": "laplace", "dataset": "tiny", "ledger": ledger}
     grid.release(network, models, **call)
     with pytest.raises(BudgetRefused, match=r"requested 1, remaining 0\.5"):
         grid.release(network, models, **call)
@@ -230,12 +242,16 @@ def test_a_population_that_nobody_marked_is_taken(network, ledger, tmp_path):
     models = models_for(network, "capacity")
     unmarked = Population(4, load=models.load, p_min=models.p_min, p_max=models.p_max)
     assert unmarked.private == ()
-    made = grid.release(network, unmarked, epsilon=1, alpha=5, method="laplace", ledger=ledger)
+    made = grid.release(
+        network, unmarked, epsilon=1, alpha=5, method="laplace", dataset="tiny", ledger=ledger
+    )
     assert made.population.size == 4
     path = tmp_path / "theirs.parquet"
     pq.write_table(pa.table({"load": models.load.tolist()}), path)
     theirs = Population.read(path, network)
-    made = grid.release(network, theirs, epsilon=1, alpha=5, method="laplace", ledger=ledger)
+    made = grid.release(
+        network, theirs, epsilon=1, alpha=5, method="laplace", dataset="tiny", ledger=ledger
+    )
     assert made.population.size == 4
 
 
@@ -337,7 +353,7 @@ def test_a_command_with_bad_input_writes_and_charges_nothing(
 ):
     monkeypatch.chdir(folder)
     before = sorted(path.name for path in folder.iterdir())
-    given = {"--alpha": "5", "-o": "out", "--ledger": "ledger.sqlite"}
+    given = {"--alpha": "5", "-o": "out", "--dataset": "tiny", "--ledger": "ledger.sqlite"}
     flat = [part for pair in given.items() for part in pair]
     result = CliRunner().invoke(app, ["grid", "release", "tiny.m", *flat, *options])
     said = " ".join(result.stderr.split())

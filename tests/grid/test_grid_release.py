@@ -125,9 +125,16 @@ def test_the_papers_test_system(rts96, names, method, ledger):
     costs = 0.1 if "cost" in names else (80.0, 100.0)
     models = models_for(rts96, names, 6, spread=0.125, costs=costs)
     alpha = {name: 1 if name == "cost" else 15 for name in names}
-    call = {"epsilon": 1, "alpha": alpha, "method": method, "ledger": ledger, **rounds}
+    call = {
+        "epsilon": 1,
+        "alpha": alpha,
+        "method": method,
+        "dataset": "tiny",
+        "ledger": ledger,
+        **rounds,
+    }
     made = grid.release(rts96, models, parameter=names, **call)
-    assert ledger.totals(rts96.name).spent == 1
+    assert ledger.totals("tiny").spent == 1
     settings = made.statement.body["settings"]
     assert not [name for name in settings if "failed" in name]
     served = np.isfinite(made.solutions.cost)
@@ -143,7 +150,9 @@ def test_the_papers_test_system(rts96, names, method, ledger):
 
 
 def test_the_default_population_is_sampled_around_the_network(network, ledger):
-    made = grid.release(network, epsilon=1, alpha=5, method="laplace", ledger=ledger)
+    made = grid.release(
+        network, epsilon=1, alpha=5, method="laplace", dataset="tiny", ledger=ledger
+    )
     assert made.population.size == 1000
     assert made.population.private == ("capacity",)
     assert made.population.cost is None
@@ -153,7 +162,13 @@ def test_the_default_population_is_sampled_around_the_network(network, ledger):
 def test_all_four_parameters_in_one_text(network, ledger):
     names = "cost, capacity,load ,generator_limit"
     made = grid.release(
-        network, models_for(network, names), parameter=names, epsilon=2, alpha=ALPHA, ledger=ledger
+        network,
+        models_for(network, names),
+        parameter=names,
+        epsilon=2,
+        alpha=ALPHA,
+        dataset="tiny",
+        ledger=ledger,
     )
     assert made.public.parameters == tuple(COLUMNS)
     (record,) = made.account.records
@@ -170,7 +185,7 @@ def test_all_four_parameters_in_one_text(network, ledger):
 
 def test_certified_spends_all_on_the_entries(network, ledger):
     models = models_for(network, "capacity")
-    made = grid.release(network, models, epsilon="1/3", alpha=5, ledger=ledger)
+    made = grid.release(network, models, epsilon="1/3", alpha=5, dataset="tiny", ledger=ledger)
     (record,) = made.account.records
     assert (record.epsilon, record.sensitivity.value) == (Fraction(1, 3), 5)
     assert record.calibration.scale_in_units == pytest.approx(15, rel=2e-3)
@@ -179,7 +194,15 @@ def test_certified_spends_all_on_the_entries(network, ledger):
 def test_the_papers_split_and_its_noise(network, ledger):
     models = models_for(network, "capacity", costs=(20, 90))
     made = grid.release(
-        network, models, epsilon=1, alpha=5, method="paper", rounds=3, price=100, ledger=ledger
+        network,
+        models,
+        epsilon=1,
+        alpha=5,
+        method="paper",
+        rounds=3,
+        price=100,
+        dataset="tiny",
+        ledger=ledger,
     )
     first, *others = made.account.records
     assert first.epsilon == Fraction(1, 2)
@@ -199,7 +222,15 @@ def test_one_model_and_one_round_is_the_earlier_mechanism(network, ledger):
     """With m = T = 1 the paper's algorithm is the obfuscation of one model that came before it."""
     one = models_for(network, "capacity", 1)
     made = grid.release(
-        network, one, epsilon=1, alpha=5, method="paper", rounds=1, limits=(1, 500), ledger=ledger
+        network,
+        one,
+        epsilon=1,
+        alpha=5,
+        method="paper",
+        rounds=1,
+        limits=(1, 500),
+        dataset="tiny",
+        ledger=ledger,
     )
     assert made.statement.body["settings"]["models that were matched, in order"] == [0]
     parts = [record.epsilon for record in made.account.records]
@@ -271,7 +302,7 @@ def test_a_total_that_was_private_is_not_published_later(network, ledger):
 
 
 def test_what_was_public_in_one_release_is_not_private_in_the_next(network, ledger):
-    call = {"epsilon": 1, "ledger": ledger, "method": "laplace"}
+    call = {"epsilon": 1, "dataset": "tiny", "ledger": ledger, "method": "laplace"}
     grid.release(network, models_for(network, "capacity"), alpha=5, **call)
     both = ("capacity", "load")
     with pytest.raises(LedgerRefused, match="load of 'tiny' was published in clear"):
@@ -283,7 +314,7 @@ def test_a_smaller_alpha_is_charged_by_steps_of_the_reference(network, ledger):
     models = models_for(network, "capacity")
     for alpha, spent in ((10, 1), (4, 4), (25, 5)):
         made = grid.release(
-            network, models, epsilon=1, alpha=alpha, method="laplace", ledger=ledger
+            network, models, epsilon=1, alpha=alpha, method="laplace", dataset="tiny", ledger=ledger
         )
         assert ledger.totals("tiny").spent == spent
         # Sums are about one size of a step, and the statement says which.
@@ -294,7 +325,7 @@ def test_a_smaller_alpha_is_charged_by_steps_of_the_reference(network, ledger):
 
 def test_a_catalogue_is_recovered_where_noise_is_small(network, ledger):
     models = models_for(network, "capacity")
-    call = {"epsilon": 100, "alpha": 5, "ledger": ledger}
+    call = {"epsilon": 100, "alpha": 5, "dataset": "tiny", "ledger": ledger}
     made = grid.release(network, models, catalogue=[300, 70, 80, 45], **call)
     np.testing.assert_array_equal(made.values, [80, 70])
     assert made.statement.body["settings"]["catalogue, MW"] == [45, 70, 80, 300]
@@ -392,7 +423,7 @@ def test_a_bundle_verifies_and_comes_back(network, names, method, ledger, tmp_pa
 
 def test_a_bundle_has_a_map_and_what_the_models_do(network, ledger, tmp_path):
     models = models_for(network, "capacity")
-    made = grid.release(network, models, epsilon=1, alpha=5, ledger=ledger)
+    made = grid.release(network, models, epsilon=1, alpha=5, dataset="tiny", ledger=ledger)
     page = (made.write(tmp_path / "out") / "report.html").read_text()
     assert "The released network serves all of them." in page
     assert "2 of line capacity" in page
@@ -470,7 +501,7 @@ def test_seeds_repeat_and_carry_no_guarantee(network, method, tmp_path, plain):
 
 
 def test_two_releases_draw_other_noise(network, ledger):
-    call = {"epsilon": 1, "alpha": 5, "method": "laplace", "ledger": ledger}
+    call = {"epsilon": 1, "alpha": 5, "method": "laplace", "dataset": "tiny", "ledger": ledger}
     models = models_for(network, "capacity")
     one, two = (grid.release(network, models, **call) for _ in range(2))
     assert (one.values != two.values).any()

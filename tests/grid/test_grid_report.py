@@ -18,6 +18,7 @@ def release_of(folder, case, models, limits):
     path = folder / "models.parquet"
     models.write(path)
     words = ["grid", "release", case, "--alpha", "1", "--range", limits, "--population", path]
+    words += ["--dataset", "grid"]
     words += ["--method", "laplace", "-o", folder / "out"]
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, result.output
@@ -64,7 +65,9 @@ def test_a_release_that_serves_all_models_does_not_warn(case, tmp_path):
 
 def test_a_wide_range_is_written_out(tmp_path, ledger):
     network = tiny(tmp_path)
-    made = grid.release(network, epsilon=1, alpha=5, method="laplace", ledger=ledger)
+    made = grid.release(
+        network, epsilon=1, alpha=5, method="laplace", dataset="tiny", ledger=ledger
+    )
     assert "anywhere in [1, 1000000], epsilon is 200000" in made.statement.in_words[1]
     page = (made.write(tmp_path / "out") / "report.html").read_text()
     assert "anywhere in [1, 1000000] MW" in page

@@ -587,7 +587,13 @@ def test_rundcopp_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path
     net = lossless_net()
     alpha = {"capacity": 2, "load": 1, "generator_limit": 1, "cost": 1}[parameter]
     made = grid.release(
-        fmt.read(net), Population(1), parameter=parameter, epsilon=1, alpha=alpha, ledger=ledger
+        fmt.read(net),
+        Population(1),
+        parameter=parameter,
+        epsilon=1,
+        alpha=alpha,
+        dataset="net",
+        ledger=ledger,
     )
     bundle = made.write(tmp_path / "bundle")
     theirs = pp.from_json(str(bundle / "network.json"))
@@ -609,7 +615,13 @@ def test_a_curve_of_two_points_is_refused_with_private_limits_too():
 
 def test_curves_are_released_with_private_limits_only_where_they_are_public(tmp_path, ledger):
     network = fmt.read(pwl_net())
-    asked = {"parameter": "generator_limit", "epsilon": 1, "alpha": 1, "ledger": ledger}
+    asked = {
+        "parameter": "generator_limit",
+        "epsilon": 1,
+        "alpha": 1,
+        "dataset": "net",
+        "ledger": ledger,
+    }
     with pytest.raises(InputError, match="piecewise-linear costs"):
         grid.release(network, Population(1), **asked)
     made = grid.release(network, Population(1), public_curves=True, **asked)

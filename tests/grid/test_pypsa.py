@@ -540,7 +540,7 @@ def test_optimize_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path
     alpha = {"capacity": 1, "load": 1, "generator_limit": 1, "cost": 1}[parameter]
     made = grid.release(
         fmt.read(lossless()), Population(1), parameter=parameter, epsilon=1, alpha=alpha,
-        ledger=ledger,
+        dataset="net", ledger=ledger,
     )  # fmt: skip
     bundle = made.write(tmp_path / "bundle")
     theirs = pypsa.Network(str(bundle / "network.nc"))

@@ -29,7 +29,9 @@ def test_the_guarantee_is_said_in_the_statements_words(planner, ledger):
     records = wind.read_records(
         demo_records(200), speed="wind_speed", power="power", capacity=CAPACITY
     )
-    made = wind.release(records, epsilon=1, alpha="15%", method="laplace", ledger=ledger)
+    made = wind.release(
+        records, epsilon=1, alpha="15%", method="laplace", dataset="north farm", ledger=ledger
+    )
     told = planner.answer(asked())["guarantee"]
     assert tuple(told["words"]) == made.statement.in_words
     epsilons = [Fraction(one["epsilon"]) for one in told["changes"]]
@@ -79,10 +81,11 @@ def test_the_command_is_what_was_chosen(planner, tmp_path):
     ]  # fmt: skip
 
 
-def test_without_a_name_the_command_takes_its_own(planner, tmp_path):
+def test_without_a_name_there_is_no_command(planner, tmp_path):
     """A name made up here would make two datasets of one in the ledger."""
     told = planner.answer(asked(dataset=" "))
-    assert "--dataset" not in shlex.split(told["command"])
+    assert told["command"] is None
+    assert told["command_problem"].startswith("Fill in: name in your ledger.")
     Ledger(tmp_path / "ledger.sqlite").set_cap("North Farm", 3, alpha="15%")
     assert "Name the data" in planner.answer(asked(dataset=""))["budget"]["text"]
 

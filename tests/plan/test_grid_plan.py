@@ -47,7 +47,9 @@ def test_accuracy_on_models_that_no_run_saw(planner):
 def test_the_words_are_those_of_the_statement(planner, ledger):
     network = grid.cases.rts96(variant="paper")
     models = grid.sample_population(network, 2)
-    made = grid.release(network, models, epsilon=1, alpha=30, method="laplace", ledger=ledger)
+    made = grid.release(
+        network, models, epsilon=1, alpha=30, method="laplace", dataset="grid", ledger=ledger
+    )
     told = planner.answer(question())["guarantee"]
     assert tuple(told["words"]) == made.statement.in_words
 

@@ -33,7 +33,7 @@ def test_wind_records_load(kind, tmp_path, monkeypatch, ledger):
     source = tmp_path / f"farm.{kind}"
     (csv.write_csv if kind == "csv" else parquet.write_table)(demo_records(60), source)
     records = read_records(source, speed="wind_speed", power="power", capacity=CAPACITY)
-    made = release(records, epsilon=1, alpha="15%", method="laplace", ledger=ledger)
+    made = release(records, epsilon=1, alpha="15%", method="laplace", dataset="mine", ledger=ledger)
     found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
     assert "pandas" in found
     assert all(len(names["data"]) == 60 for names in found.values())
@@ -78,7 +78,9 @@ def test_a_network_loads(kind, make, tools, tmp_path, monkeypatch, ledger):
         make(tmp_path / f"case.{kind}")
     network = grid.read_case(tmp_path / f"case.{kind}")
     models = grid.sample_population(network, 3)
-    made = grid.release(network, models, epsilon=1, alpha=10, method="laplace", ledger=ledger)
+    made = grid.release(
+        network, models, epsilon=1, alpha=10, method="laplace", dataset="mine", ledger=ledger
+    )
     found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
     assert set(found) == {tool for tool in tools if importlib.util.find_spec(tool) is not None}
     assert len(found["pandas"]["models"]) == len(found["gridveil"]["costs"]) == 3

@@ -26,8 +26,9 @@ CANARY = 1234.56789
 
 
 def paper_records(rows=300, **options):
+    given = {"name": "wind records", **options}
     return wind.read_records(
-        demo_records(rows), speed="wind_speed", power="power", capacity=CAPACITY, **options
+        demo_records(rows), speed="wind_speed", power="power", capacity=CAPACITY, **given
     )
 
 
@@ -57,6 +58,7 @@ def scada(tmp_path):
 
 
 COMMAND = ("--speed", "wind", "--power", "power_kw", "--capacity", CAPACITY, "--alpha", "15%")
+COMMAND += ("--dataset", "north farm")
 
 
 # -- the release -----------------------------------------------------------------------------------
@@ -130,6 +132,7 @@ def test_turbines_are_released_together_for_one_epsilon(ledger, tmp_path):
         power="power",
         capacity={"A": CAPACITY, "B": 2 * CAPACITY},
         turbine="unit",
+        name="farm",
     )
     for method in METHODS:
         made = wind.release(records, epsilon=1, alpha=0.1, method=method, ledger=ledger)
@@ -141,7 +144,7 @@ def test_turbines_are_released_together_for_one_epsilon(ledger, tmp_path):
 def test_features_of_every_kind(ledger):
     table = demo_records(300).append_column("temp", pa.array(np.linspace(-5, 30, 300)))
     records = wind.read_records(
-        table, speed="wind_speed", power="power", capacity=CAPACITY, public=["temp"]
+        table, speed="wind_speed", power="power", capacity=CAPACITY, public=["temp"], name="farm"
     )
     for features in (
         wind.Polynomial(3, 2, 13),
@@ -182,7 +185,7 @@ def test_canaries_are_nowhere_in_the_bundle_or_on_the_screen(kind, tmp_path, mon
         result = run(
             "wind", "release", source, "--speed", "speed", "--power", "power", "--capacity",
             2750, "--alpha", "15%", "--method", method, "-o", tmp_path / method, "--ledger",
-            tmp_path / "ledger",
+            tmp_path / "ledger", "--dataset", "farm",
         )  # fmt: skip
         assert result.exit_code == 0, result.output
         shown += result.output
@@ -257,7 +260,7 @@ def test_a_query_that_could_not_be_asked_is_refused_before_the_charge(ledger):
 def test_speeds_that_are_no_speeds_are_refused(ledger):
     for speeds in (np.full(50, 5.0), np.linspace(0, 1e6, 50)):
         table = pa.table({"v": speeds, "p": np.linspace(0, 1, 50)})
-        records = wind.read_records(table, speed="v", power="p", capacity=1)
+        records = wind.read_records(table, speed="v", power="p", capacity=1, name="farm")
         with pytest.raises(InputError, match="no sensible default features"):
             wind.release(records, epsilon=1, alpha=0.1, ledger=ledger)
     assert ledger.entries() == []
@@ -265,7 +268,7 @@ def test_speeds_that_are_no_speeds_are_refused(ledger):
 
 def test_constant_speed_few_rows_and_zeros_have_an_answer(ledger):
     one_speed = pa.table({"v": np.full(50, 7.0), "p": np.linspace(0, 1, 50)})
-    records = wind.read_records(one_speed, speed="v", power="p", capacity=1)
+    records = wind.read_records(one_speed, speed="v", power="p", capacity=1, name="farm")
     for method in METHODS:
         wind.release(
             records, epsilon=1, alpha=0.1, method=method, features=wind.RBF(5), ledger=ledger
@@ -282,7 +285,7 @@ def test_constant_speed_few_rows_and_zeros_have_an_answer(ledger):
             assert ((values >= 0) & (values <= 1)).all()
     zeros = pa.table({"v": np.linspace(3, 12, 500), "p": np.zeros(500)})
     made = wind.release(
-        wind.read_records(zeros, speed="v", power="p", capacity=1),
+        wind.read_records(zeros, speed="v", power="p", capacity=1, name="farm"),
         epsilon=10,
         alpha=0.1,
         ledger=ledger,
@@ -457,7 +460,7 @@ def test_a_year_of_a_wind_farm_goes_through_without_hand_holding(tmp_path):
     result = run(
         "wind", "release", source, "--speed", "Ws_avg", "--power", "P_avg", "--capacity", 2050,
         "--turbine", "Wind_turbine_name", "--key", "Date_time", "--missing", "drop", "--alpha",
-        "10%", "-o", tmp_path / "out",
+        "10%", "-o", tmp_path / "out", "--dataset", "la haute",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     released = pq.read_table(tmp_path / "out" / "records.parquet")
@@ -476,7 +479,7 @@ def test_a_year_of_a_wind_farm_goes_through_without_hand_holding(tmp_path):
 def test_many_rows_of_zeros_have_an_answer(ledger):
     rows = 1_000_000 if FULL else 50_000
     table = pa.table({"v": np.linspace(0, 25, rows), "p": np.zeros(rows)})
-    records = wind.read_records(table, speed="v", power="p", capacity=1)
+    records = wind.read_records(table, speed="v", power="p", capacity=1, name="farm")
     made = wind.release(records, epsilon=1, alpha=0.1, ledger=ledger)
     values = np.concatenate(list(made.blocks()))
     assert values.mean() < 0.05
@@ -494,7 +497,7 @@ def test_an_error_before_the_noise_releases_nothing(method, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"v": rng.uniform(3, 12, 2000), "p": rng.uniform(0, 1, 2000)})
     for _ in range(5):
-        records = wind.read_records(frame, speed="v", power="p", capacity=1)
+        records = wind.read_records(frame, speed="v", power="p", capacity=1, name="farm")
         with pytest.raises(ValueError, match="noise on every record"):
             wind.release(
                 records,

@@ -17,7 +17,7 @@ from scipy.stats import ks_2samp
 
 from gridveil import grid
 from gridveil.audits.bundles import bundle_parts
-from gridveil.audits.ground import EPSILON, LOUD, new_name, throwaway_ledger
+from gridveil.audits.ground import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
 from gridveil.audits.transcript import (
     Outcome,
     Ratio,
@@ -154,7 +154,8 @@ def _plan(secret: str, method: str, private: Values, epsilon: Fraction) -> grid.
 
 
 def _run(planned: grid.GridPlan, noise: SecureNoise) -> grid.GridRelease:
-    return planned.run(planned.charge(throwaway_ledger(), dataset=new_name(), noise=noise))
+    account = planned.charge(throwaway_ledger(), dataset=new_name(), distinct=MADE_UP, noise=noise)
+    return planned.run(account)
 
 
 _FIRST = [("capacity", "laplace"), ("capacity", "certified"), ("capacity", "paper")]

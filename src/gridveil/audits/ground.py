@@ -53,6 +53,10 @@ def _ledger(number: int) -> Ledger:
     return Ledger(scratch() / f"ledger {number}.sqlite")
 
 
+MADE_UP = "made-up data of an audit, released again and again"
+"""What the ledger is told of datasets that are one and the same."""
+
+
 def new_name() -> str:
     """A dataset's name that was not used before."""
     return next(_names)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gridveil import wind
 from gridveil.audits.bundles import bundle_parts
-from gridveil.audits.ground import EPSILON, LOUD, account_with, new_name, throwaway_ledger
+from gridveil.audits.ground import EPSILON, LOUD, MADE_UP, account_with, new_name, throwaway_ledger
 from gridveil.audits.transcript import (
     Outcome,
     Ratio,
@@ -183,7 +183,8 @@ def _release(
     planned = _plan(method, power if plan is None else plan, turbines, epsilon)
     if plan is not None:
         planned = _plan_like(planned, power, turbines)
-    return planned.run(planned.charge(throwaway_ledger(), dataset=new_name(), noise=noise))
+    account = planned.charge(throwaway_ledger(), dataset=new_name(), distinct=MADE_UP, noise=noise)
+    return planned.run(account)
 
 
 @cache

@@ -1,15 +1,57 @@
-"""What a release was charged, said to its owner at the end."""
+"""What a release is charged to, and what it was charged, said to its owner."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from gridveil.errors import show_exact
+import typer
+
+from gridveil.cli.console import err, plain
+from gridveil.errors import LedgerWarning, show_exact
 
 if TYPE_CHECKING:
     from gridveil.privacy.account import Account
     from gridveil.privacy.ledger import Charge
+
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        help="The ledger's name for the data, the same for every release of it. Needed the first "
+        "time.",
+        show_default=False,
+    ),
+]
+DistinctOption = Annotated[
+    str | None,
+    typer.Option(
+        "--distinct",
+        metavar="REASON",
+        help="Why this is not the data of another dataset that it looks like; the ledger keeps it.",
+        show_default=False,
+    ),
+]
+
+
+@contextmanager
+def ledger_warnings(*, quiet: bool) -> Iterator[None]:
+    """Say on standard error what the ledger warns of, as soon as it does."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, LedgerWarning):
+                shown(message, category, *where, **more)
+            elif not quiet:
+                err().print(f"[yellow]warning:[/] {plain(message)}")
+
+        warnings.simplefilter("always", LedgerWarning)
+        warnings.showwarning = show
+        yield
 
 
 def charge_line(account: Account) -> str:

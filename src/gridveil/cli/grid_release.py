@@ -9,7 +9,13 @@ import typer
 
 from gridveil.cli import typed
 from gridveil.cli.cases import CaseArgument, read
-from gridveil.cli.charges import charge_fields, charge_line
+from gridveil.cli.charges import (
+    DatasetOption,
+    DistinctOption,
+    charge_fields,
+    charge_line,
+    ledger_warnings,
+)
 from gridveil.cli.console import (
     ForceOption,
     JsonOption,
@@ -106,9 +112,8 @@ def release(
     time_limit: Annotated[
         float | None, typer.Option(help="paper, exact: seconds a restoration; 60 by default.")
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="The ledger's name for the data; the case's by default.")
-    ] = None,
+    dataset: DatasetOption = None,
+    distinct: DistinctOption = None,
     ledger: LedgerOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -117,14 +122,17 @@ def release(
     """Release parameters of a network with a differential-privacy guarantee.
 
     Example: [cyan]gridveil grid release rts96-paper --parameter capacity --alpha 30
-    --epsilon 1 -o out-grid[/]
+    --epsilon 1 --dataset rts96 -o out-grid[/]
     """
     from gridveil.cli.progress import steps
     from gridveil.grid import Population, plan
 
     inputs = (case,) if population is None else (case, population)
     target = check_bundle(output, inputs, ledger, force=force)
-    with steps("releasing", quiet=quiet or as_json) as progress:
+    with (
+        ledger_warnings(quiet=quiet),
+        steps("releasing", quiet=quiet or as_json) as progress,
+    ):
         progress("reading")
         network = read(case)
         models = None if population is None else Population.read(population, network)
@@ -148,7 +156,7 @@ def release(
             time_limit=time_limit,
             progress=progress,
         )
-        account = planned.charge(ledger, dataset=dataset, noise=noise_of(ctx))
+        account = planned.charge(ledger, dataset=dataset, distinct=distinct, noise=noise_of(ctx))
         made = planned.run(account, progress)
         progress("writing the bundle and its report")
         placed = made.write(target, force=force)

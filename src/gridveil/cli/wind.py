@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.charges import charge_fields, charge_line
+from gridveil.cli.charges import (
+    DatasetOption,
+    DistinctOption,
+    charge_fields,
+    charge_line,
+    ledger_warnings,
+)
 from gridveil.cli.console import (
     ForceOption,
     JsonOption,
@@ -96,9 +102,8 @@ def release(
     stream: Annotated[
         bool, typer.Option("--stream", help="Read the files again on every pass.")
     ] = False,
-    dataset: Annotated[
-        str | None, typer.Option(help="The ledger's name for the data. Default: the file's name.")
-    ] = None,
+    dataset: DatasetOption = None,
+    distinct: DistinctOption = None,
     ledger: LedgerOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -107,13 +112,16 @@ def release(
     """Release wind power records with a differential-privacy guarantee.
 
     Example: [cyan]gridveil wind release demo-release/turbine.csv --speed wind_speed
-    --power power --capacity 2750 --alpha 15% --epsilon 1 -o out[/]
+    --power power --capacity 2750 --alpha 15% --epsilon 1 --dataset turbine -o out[/]
     """
     from gridveil.cli.progress import steps
     from gridveil.wind import plan, read_records
 
     target = check_bundle(output, source, ledger, force=force)
-    with steps("releasing", quiet=quiet or as_json) as progress:
+    with (
+        ledger_warnings(quiet=quiet),
+        steps("releasing", quiet=quiet or as_json) as progress,
+    ):
         progress("reading")
         records = read_records(
             source[0] if len(source) == 1 else source,
@@ -140,7 +148,8 @@ def release(
             nominal=nominal,
             progress=progress,
         )
-        made = planned.run(planned.charge(ledger, noise=noise_of(ctx)), progress)
+        account = planned.charge(ledger, distinct=distinct, noise=noise_of(ctx))
+        made = planned.run(account, progress)
         progress("writing")
         placed = made.write(target, force=force)
     _show_release(made, placed, records, as_json=as_json, quiet=quiet)

@@ -40,10 +40,11 @@ from gridveil.grid.requests import (
     with_linear_costs,
     with_penalty,
 )
+from gridveil.grid.sketch import sketch_network
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
-from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import Ledger, Sketch
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, Restoration, make_statement
 from gridveil.release import Plan, Progress, Release, Terms, silent
@@ -133,7 +134,7 @@ class GridPlan(Plan[GridRelease]):
             (clear if settings.published_total is not None else hidden).append("total load")
         super().__init__(
             Terms(
-                dataset=public.name,
+                dataset=None,
                 epsilon=epsilon,
                 adjacency=tuple(adjacency),
                 clear=clear,
@@ -158,6 +159,10 @@ class GridPlan(Plan[GridRelease]):
         made = copy(self)
         made.settings = replace(self.settings, **changed)
         return made
+
+    def sketch(self) -> Sketch:
+        """See `Plan.sketch`: of topology and reactances."""
+        return sketch_network(self.private.public)
 
     def _run(self, account: Account, progress: Progress) -> GridRelease:
         task = Task(account, self.sealed, self.problem, self.settings, progress)
@@ -185,6 +190,7 @@ def release(
     restoration: Literal["steps", "exact"] = "steps",
     time_limit: float | None = None,
     dataset: str | None = None,
+    distinct: str | None = None,
     ledger: Ledger | Path | str | None = None,
     seed: int | None = None,
     progress: Progress = silent,
@@ -238,7 +244,10 @@ def release(
     time_limit
         Paper, exact: seconds for each restoration, 60 by default. It sees no private data.
     dataset
-        The ledger's name for the data; the network's name by default. It is in the statement.
+        The ledger's name for the data, which is in the statement. It may be left out once the
+        ledger knows the data.
+    distinct
+        Why this is not the data of another dataset that it looks like; the ledger keeps it.
     ledger
         A ledger or its file; the user's own by default.
     seed
@@ -273,7 +282,10 @@ def release(
         time_limit=time_limit,
         progress=progress,
     )
-    account = planned.charge(ledger, dataset=dataset) if seed is None else planned.study(seed)
+    if seed is None:
+        account = planned.charge(ledger, dataset=dataset, distinct=distinct)
+    else:
+        account = planned.study(seed)
     return planned.run(account, progress)
 
 

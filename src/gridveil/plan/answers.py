@@ -81,9 +81,13 @@ class Planner:
         choice = read_choice(kind, asked, faults)
         fields = read_fields(kind, asked, faults)
         dataset = text_of(asked.get("dataset"))
-        if dataset:
-            with faults.at("dataset"):
-                dataset = checked_name(dataset)
+        with faults.at("dataset"):
+            if not dataset:
+                raise InputError(
+                    "The ledger needs a name for the data.",
+                    remedy="Give one, the same for every release of it.",
+                )
+            dataset = checked_name(dataset)
         told: dict[str, Any] = {
             "faults": faults.found,
             "read": {} if choice is None else numbers_read(kind, choice),
@@ -128,9 +132,6 @@ class Planner:
         if not path.exists() or not path.stat().st_size:  # opening an empty file would make one
             text = f"There is no ledger at {path} yet: the first release makes it."
             return {"state": "none", "text": text}
-        if not dataset:
-            text = "Name the data to see what it has spent, and what this release would add."
-            return {"state": "none", "text": text}
         try:
             totals = Ledger(path).totals(dataset)
             refuse_exposed(totals, *kind.exposure(choice, fields))
@@ -144,9 +145,7 @@ class Planner:
         return _outlook(totals, choice.epsilon, steps)
 
     def _command(self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str) -> str:
-        words = kind.command(choice, fields)
-        if dataset:
-            words = [*words, "--dataset", dataset]
+        words = [*kind.command(choice, fields), "--dataset", dataset]
         if self._given is not None:
             words += ["--ledger", str(self._given)]
         return command_line(words)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gridveil.errors import InputError
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
-from gridveil.privacy.ledger import Charge, Ledger
+from gridveil.privacy.ledger import Charge, Ledger, Sketch
 from gridveil.privacy.noise import NoiseSource, SecureNoise
 from gridveil.privacy.seeded import SeededNoise
 
@@ -76,12 +76,14 @@ class Account:
 def open_account(
     ledger: Ledger,
     *,
-    dataset: str,
+    dataset: str | None,
     epsilon: Exact,
     adjacency: Sequence[Adjacency],
     clear: Sequence[str] = (),
     private: Sequence[str] | None = None,
     purpose: str,
+    sketch: Sketch | None = None,
+    distinct: str | None = None,
     noise: NoiseSource | None = None,
 ) -> Account:
     """Charge a release to the ledger and open its account, with secure noise.
@@ -97,6 +99,8 @@ def open_account(
         clear=clear,
         private=private,
         purpose=purpose,
+        sketch=sketch,
+        distinct=distinct,
     )
     return Account(budget, noise or SecureNoise(), adjacency, ledger, charge)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError
+from gridveil.privacy.ledger import Sketch
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.privacy.sealed import Sealed
 from gridveil.wind.reading.blocks import Columns, Contents, Span, Store
@@ -20,6 +21,7 @@ from gridveil.wind.reading.capacity import Capacity, check_capacity
 from gridveil.wind.reading.cleaning import Layout, Tally, read_layout
 from gridveil.wind.reading.formulas import Formulas, check_names
 from gridveil.wind.reading.held import hold
+from gridveil.wind.reading.sketch import sketch_rows
 from gridveil.wind.reading.sources import Source, open_source
 from gridveil.wind.reading.streamed import stream as stream_records
 from gridveil.wind.reading.writers import (
@@ -83,7 +85,9 @@ class Records:
     Attributes
     ----------
     name, unit, capacity
-        What the owner calls the dataset; the unit and nameplate capacity of power.
+        What the data is called; the unit and nameplate capacity of power.
+    dataset
+        The ledger's name for it, if its owner gave one.
     rows, dropped
         How many records there are, and how many were dropped for missing values.
     published
@@ -111,12 +115,13 @@ class Records:
         contents: Contents,
         tally: Tally,
         *,
-        name: str,
+        name: str | None,
         unit: str,
         capacity: Capacity,
         streamed: bool,
     ) -> None:
-        self.name = name
+        self.name = name or source.name
+        self.dataset = name
         self.unit = unit
         self.capacity = capacity
         self.rows = tally.rows
@@ -138,7 +143,7 @@ class Records:
         self._dtypes = {n: t for n, t in (source.dtypes or {}).items() if n in layout.published}
         self.groups = tuple(
             Group(
-                s.name if layout.turbine else name,
+                s.name if layout.turbine else self.name,
                 s.rows,
                 s.start,
                 s.capacity,
@@ -153,6 +158,10 @@ class Records:
 
     def __len__(self) -> int:
         return self.rows
+
+    def sketch(self) -> Sketch:
+        """A fingerprint of the published columns; no power changes it."""
+        return sketch_rows(self._store, self._layout)
 
     @property
     def file_name(self) -> str:
@@ -268,8 +277,8 @@ def read_records(
         What to do with text in CSV files that a spreadsheet would take for a formula, and so run
         (``=``, ``+``, ``-`` or ``@`` at its start): ``"refuse"`` or ``"keep"``.
     name
-        What the owner calls the dataset: the ledger knows it by this name. The name of the file
-        by default.
+        What the owner calls the dataset: the ledger knows it by this name. It can be given to
+        `release` instead.
     stream
         Read files again on every pass rather than hold them in memory. Rows must then be sorted
         by turbine and key. By default, Parquet files with over 20 million rows are streamed.
@@ -294,7 +303,7 @@ def read_records(
         layout,
         contents,
         tally,
-        name=name or opened.name,
+        name=name or None,
         unit=unit,
         capacity=sizes,
         streamed=streamed,

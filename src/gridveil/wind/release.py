@@ -21,7 +21,7 @@ from gridveil.errors import InputError, reason, show_exact
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact, exact
-from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import Ledger, Sketch
 from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.statement import Facts, Restoration, make_statement
@@ -93,7 +93,7 @@ class WindPlan(Plan[WindRelease]):
     ) -> None:
         super().__init__(
             Terms(
-                dataset=records.name,
+                dataset=records.dataset,
                 epsilon=epsilon,
                 adjacency=(adjacency,),
                 clear=records.published,
@@ -113,11 +113,16 @@ class WindPlan(Plan[WindRelease]):
         ledger: Ledger | Path | str | None = None,
         *,
         dataset: str | None = None,
+        distinct: str | None = None,
         noise: NoiseSource | None = None,
     ) -> Account:
         """As `Plan.charge`; that there is room for the noisy records is known before."""
         self._room = _scratch(self.records)
-        return super().charge(ledger, dataset=dataset, noise=noise)
+        return super().charge(ledger, dataset=dataset, distinct=distinct, noise=noise)
+
+    def sketch(self) -> Sketch:
+        """See `Plan.sketch`: of the published columns."""
+        return self.records.sketch()
 
     def _run(self, account: Account, progress: Progress) -> WindRelease:
         noisy = _scratch(self.records) if self._room is None else self._room
@@ -143,6 +148,7 @@ def release(
     gamma_records: float = 1e-5,
     nominal: float = 0.1,
     dataset: str | None = None,
+    distinct: str | None = None,
     ledger: Ledger | Path | str | None = None,
     seed: int | None = None,
     progress: Progress = silent,
@@ -175,7 +181,10 @@ def release(
         Tuned: the typical distance of a record from its curve that the split is planned for, as a
         share of capacity. A public guess; accuracy depends on it a little, privacy not at all.
     dataset
-        The ledger's name for the data; ``records.name`` by default.
+        The ledger's name for the data, which is in the statement. It may be left out if
+        `read_records` was given one, or once the ledger knows the data.
+    distinct
+        Why this is not the data of another dataset that it looks like; the ledger keeps it.
     ledger
         A ledger or its file; the user's own by default.
     seed
@@ -203,7 +212,10 @@ def release(
         nominal=nominal,
         progress=progress,
     )
-    account = planned.charge(ledger, dataset=dataset) if seed is None else planned.study(seed)
+    if seed is None:
+        account = planned.charge(ledger, dataset=dataset, distinct=distinct)
+    else:
+        account = planned.study(seed)
     return planned.run(account, progress)
 
 
@@ -319,6 +331,8 @@ def _make_room(stream: IO[bytes], size: int) -> None:
 
 def _facts(task: Task, prepared: Prepared, outcome: Outcome, features: Features) -> Facts:
     records, settings = task.records, task.settings
+    # The owner's name for the data: that of a file may tell about it.
+    name = records.name if task.account.charge is None else task.account.charge.dataset
     shares = ", ".join(show_exact(share) for share in prepared.shares)
     turbines = f" of {len(records.groups)} turbines" if records.turbine else ""
     known = {
@@ -342,7 +356,7 @@ def _facts(task: Task, prepared: Prepared, outcome: Outcome, features: Features)
     return Facts(
         kind="wind power records",
         method=settings.method,
-        summary=f"{records.rows:,} wind power records{turbines} ({records.name})",
+        summary=f"{records.rows:,} wind power records{turbines} ({name})",
         settings={**known, **outcome.chosen},
         public_inputs=[f"column {name!r}" for name in records.published]
         + ["which rows are missing, and the number of rows", "the nameplate capacity"],

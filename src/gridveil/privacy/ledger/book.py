@@ -24,9 +24,11 @@ from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.ledger.entries import VERSION, Entry, checked_key
 from gridveil.privacy.ledger.file import LedgerFile
+from gridveil.privacy.ledger.identity import checked_reason, identify, looks_like
 from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.ledger.path import ledger_path
 from gridveil.privacy.ledger.references import Alphas, Declared, Reference, read_alphas
+from gridveil.privacy.ledger.sketch import Sketch
 from gridveil.privacy.ledger.totals import (
     Totals,
     doubtful_alphas,
@@ -69,20 +71,23 @@ class Ledger:
 
     def charge(
         self,
-        dataset: str,
+        dataset: str | None,
         *,
         epsilon: Exact,
         adjacency: Sequence[Adjacency],
         clear: Sequence[str] = (),
         private: Sequence[str] | None = None,
         purpose: str,
+        sketch: Sketch | None = None,
+        distinct: str | None = None,
     ) -> Charge:
         """Charge a release, or change nothing and raise `LedgerRefused`.
 
         Parameters
         ----------
         dataset
-            The owner's name for the data. Updated or overlapping data keeps its name.
+            The owner's name for the data. Updated or overlapping data keeps its name. With None it
+            is charged to the one dataset that it looks like, if there is exactly one.
         epsilon
             The release's guarantee for one entry that moves by ``alpha``.
         adjacency
@@ -93,16 +98,24 @@ class Ledger:
             What it keeps private, in the same words; the keys of the parameters by default.
         purpose
             What is released, in a few public words.
+        sketch
+            A fingerprint of the public part of the data: what looks like the data of another
+            dataset is refused.
+        distinct
+            Why it is not, in the owner's words; the ledger keeps them.
         """
+        reason = None if distinct is None else checked_reason(distinct)
         amount = exact(epsilon, name="epsilon")
         if not adjacency:
             raise InputError("A charge needs at least one private parameter.")
         with self._file.transaction() as (connection, entries):
-            totals = self._totals(dataset, entries)
+            everyone = self._everyone(entries)
+            name, warnings = identify(dataset, sketch, everyone, reason)
+            totals = everyone.get(name_key(name), Totals(name))
             hidden = [one.key for one in adjacency] if private is None else private
             refuse_exposed(totals, hidden, clear)
             factor = max(steps_to_reference(totals, one) for one in adjacency)
-            warnings = doubtful_alphas(totals, adjacency)
+            warnings += doubtful_alphas(totals, adjacency)
             charged = amount * factor
             remaining = totals.remaining
             if remaining is not None and charged > remaining:
@@ -112,7 +125,7 @@ class Ledger:
                 )
             for words in warnings:
                 warn(words, LedgerWarning, stacklevel=2)
-            body = {
+            body: dict[str, Any] = {
                 "epsilon": str(amount),
                 "charged": str(charged),
                 "version": VERSION,
@@ -121,6 +134,13 @@ class Ledger:
                 "private": sorted(hidden),
                 "purpose": purpose,
             }
+            if sketch is not None:
+                body["sketch"] = sketch.to_json()
+            if reason is not None:
+                others = [key for key, one in everyone.items() if looks_like(sketch, one)]
+                mine = name_key(totals.dataset)
+                others = sorted(key for key in others if key != mine)
+                body["distinct"] = {"from": others, "reason": reason}
             entry = self._file.append(connection, "charge", totals.dataset, body)
             self._add(totals, entry)
         return Charge(
@@ -204,11 +224,7 @@ class Ledger:
 
     def all_totals(self) -> list[Totals]:
         """The totals of every dataset, in the order of their first entries."""
-        found: dict[str, Totals] = {}
-        for entry in self.entries():
-            totals = found.setdefault(name_key(entry.dataset), Totals(entry.dataset))
-            self._add(totals, entry)
-        return list(found.values())
+        return list(self._everyone(self.entries()).values())
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All entries, or those of one dataset, oldest first.
@@ -272,12 +288,18 @@ class Ledger:
         with self._file.transaction() as (connection, _):
             self._file.append(connection, kind, charge.dataset, body)
 
-    def _totals(self, dataset: str, entries: Sequence[Entry]) -> Totals:
-        totals = Totals(checked_name(dataset))
-        for entry in _of(dataset, entries):
+    def _everyone(self, entries: Sequence[Entry]) -> dict[str, Totals]:
+        """The totals of every dataset by the key of its name."""
+        found: dict[str, Totals] = {}
+        for entry in entries:
+            totals = found.setdefault(name_key(entry.dataset), Totals(entry.dataset))
             totals.dataset = entry.dataset
             self._add(totals, entry)
-        return totals
+        return found
+
+    def _totals(self, dataset: str, entries: Sequence[Entry]) -> Totals:
+        name = checked_name(dataset)
+        return self._everyone(_of(dataset, entries)).get(name_key(name), Totals(name))
 
     def _add(self, totals: Totals, entry: Entry) -> None:
         try:

@@ -24,6 +24,7 @@ from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger.entries import Entry, read_key
 from gridveil.privacy.ledger.names import old_name_key
 from gridveil.privacy.ledger.references import ANY, Declared, Reference
+from gridveil.privacy.ledger.sketch import Sketch
 
 FAR = 10
 """An alpha this many times below its reference looks like a slip."""
@@ -59,6 +60,10 @@ class Totals:
         Its charges.
     aborts, unreleased
         How many charges were aborted, and which ones led to no release.
+    sketches
+        Fingerprints of the public part of what was charged.
+    distinct
+        The keys of datasets that look like this one and are others, with their owner's reason.
     """
 
     dataset: str
@@ -69,6 +74,8 @@ class Totals:
     paid: list[Paid] = field(default_factory=list)
     aborts: int = 0
     unreleased: set[int] = field(default_factory=set)
+    sketches: set[Sketch] = field(default_factory=set)
+    distinct: dict[str, str] = field(default_factory=dict)
     _caps: dict[str, Fraction | None] = field(default_factory=dict)
     _old_names: dict[str, set[str]] = field(default_factory=dict)
 
@@ -231,6 +238,11 @@ class Totals:
         epsilon, charged = _rational(body["epsilon"]), _rational(body["charged"])
         self.paid.append(Paid(entry.number, epsilon, charged, steps))
         self.unreleased.add(entry.number)
+        if "sketch" in body:
+            self.sketches.add(Sketch.from_json(body["sketch"]))
+        if "distinct" in body:
+            for other in body["distinct"]["from"]:
+                self.distinct.setdefault(str(other), str(body["distinct"]["reason"]))
 
     def _names(self, entry: Entry) -> set[str]:
         return self._old_names.setdefault(old_name_key(entry.dataset), set())

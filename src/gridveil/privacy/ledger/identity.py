@@ -1,0 +1,86 @@
+"""Which dataset a release is charged to: the name that its owner gives, checked by its sketch.
+
+The same data under a second name would have a second budget. So a name has to be given, what looks
+like the data of another name is refused unless the owner says why it is not, and that is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gridveil.errors import InputError, LedgerRefused
+from gridveil.privacy.ledger.names import checked_name, name_key
+from gridveil.privacy.ledger.sketch import SAME, Sketch
+from gridveil.privacy.ledger.totals import Totals
+
+_SHOWN = 5
+
+
+def identify(
+    dataset: str | None, sketch: Sketch | None, everyone: Mapping[str, Totals], distinct: str | None
+) -> tuple[str, list[str]]:
+    """The name to charge, and what its owner should know about it.
+
+    Raises
+    ------
+    InputError
+        If no name is given, and the data does not look like that of exactly one dataset.
+    LedgerRefused
+        If it looks like that of another dataset, and no reason is given why it is not.
+    """
+    like = {key: one for key, one in everyone.items() if looks_like(sketch, one)}
+    if dataset is None:
+        if len(like) != 1 or distinct is not None:
+            raise unnamed([one.dataset for one in like.values()])
+        (found,) = like.values()
+        return found.dataset, [
+            f"No dataset was named: the data looks like that of {found.dataset!r}, and is charged "
+            "to it."
+        ]
+    name, key = checked_name(dataset), name_key(dataset)
+    mine = everyone.get(key)
+    if distinct is not None:
+        return name, []
+    for other, one in like.items():
+        if other == key or key in one.distinct or (mine is not None and other in mine.distinct):
+            continue
+        raise LedgerRefused(
+            f"The public part of this data is much the same as that of {one.dataset!r}: under "
+            f"another name ({name!r}) it would have a second budget.",
+            remedy=f'Charge it to the same: --dataset "{one.dataset}" (dataset=). If it is other '
+            'data, say why, and the ledger keeps it: --distinct "REASON" (distinct=).',
+        )
+    if mine is None and everyone:
+        some = ", ".join(repr(one.dataset) for one in list(everyone.values())[:_SHOWN])
+        more = f" and {len(everyone) - _SHOWN} more" if len(everyone) > _SHOWN else ""
+        return name, [
+            f"{name!r} is a new name in this ledger, which has {some}{more}. Updated or "
+            "overlapping data keeps its name."
+        ]
+    return name, []
+
+
+def looks_like(sketch: Sketch | None, totals: Totals) -> bool:
+    """Whether data with this sketch looks like a dataset that was charged before."""
+    return sketch is not None and any(sketch.overlap(one) >= SAME for one in totals.sketches)
+
+
+def unnamed(like: list[str] | None = None) -> InputError:
+    """The error that asks for a dataset's name."""
+    names = ", ".join(repr(name) for name in like or [])
+    return InputError(
+        "The ledger needs a name for this data, to count under it what is spent"
+        + (f"; it looks like that of {names}." if names else "."),
+        remedy='Name it with --dataset NAME (dataset="NAME"), the same for every release of it.',
+    )
+
+
+def checked_reason(distinct: str) -> str:
+    """Why data is not that of another dataset, as the ledger keeps it; or `InputError`."""
+    reason = " ".join(str(distinct).split())
+    if not reason or len(reason) > 500 or not reason.isprintable():
+        raise InputError(
+            "A reason for --distinct has 1 to 500 printable characters.",
+            remedy='Say why it is other data: --distinct "another turbine of the same farm".',
+        )
+    return reason
