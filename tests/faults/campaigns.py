@@ -123,10 +123,10 @@ def flipped_ledger(folder: Path, most: int | None = None) -> Tally:
 
 
 def cut_ledger(folder: Path, most: int | None = None) -> Tally:
-    """Cut a ledger short: it is refused, unless nothing at all is left."""
+    """Cut a ledger short, or empty it: it is refused."""
     path, whole = ledger_file(folder)
     tally = Tally("the ledger cut short")
-    for length in some(range(1, len(whole)), most):
+    for length in some(range(len(whole)), most):
         if try_damaged(path, whole[:length], tally, f"cut to {length} bytes"):
             tally.losses.append(f"cut to {length} bytes and not noticed")
     return tally

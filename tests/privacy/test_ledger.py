@@ -1,5 +1,6 @@
 """The ledger: no overspending, no losing, no rewriting."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -14,7 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
-from gridveil.privacy.ledger import Declared, Entry, Ledger, Reference, Totals, steps_to_reference
+from gridveil.privacy.ledger import (
+    Declared,
+    Entry,
+    Ledger,
+    Reference,
+    Totals,
+    making,
+    steps_to_reference,
+)
+from gridveil.privacy.ledger import file as ledger_file
 from gridveil.privacy.ledger import path as location
 from gridveil.privacy.ledger.entries import breaks, entry_hash
 
@@ -385,7 +395,7 @@ def test_only_the_owner_can_read_it(ledger):
 
 def test_an_open_file_is_closed_to_others(tmp_path):
     path = tmp_path / "loose"
-    path.touch(mode=0o644)
+    Ledger(path)
     path.chmod(0o644)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -461,11 +471,96 @@ def test_repr(ledger):
     assert repr(ledger) == f"Ledger({str(ledger.path)!r}, 1 datasets)"
 
 
-def test_a_ledger_of_one_byte_is_no_new_one(tmp_path):
+@pytest.mark.parametrize(("left", "words"), [(b"", "it is empty"), (b"S", "only one byte is left")])
+def test_an_emptied_ledger_is_no_new_one(ledger, left, words):
+    charge(ledger)
+    for beside in ledger.path.parent.glob("ledger.sqlite*"):
+        beside.unlink()
+    ledger.path.write_bytes(left)
+    with pytest.raises(LedgerError, match=words) as caught:
+        Ledger(ledger.path)
+    assert "newest backup" in caught.value.remedy
+    assert ledger.path.read_bytes() == left
+
+
+def test_an_empty_database_is_no_ledger(tmp_path):
     path = tmp_path / "ledger.sqlite"
-    path.write_bytes(b"S")
-    with pytest.raises(LedgerError, match="only one byte is left"):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE x (y)")
+    connection.execute("DROP TABLE x")
+    connection.close()
+    assert path.stat().st_size
+    with pytest.raises(LedgerError, match="not a ledger"):
         Ledger(path)
+
+
+@pytest.mark.parametrize("at", ["write", "_synchronise", "_place"])
+def test_a_crash_while_it_is_made_leaves_no_ledger(tmp_path, monkeypatch, at):
+    """As by a kill: nothing is cleared up, and the next process makes the ledger."""
+    path = tmp_path / "ledger.sqlite"
+    child = os.fork()
+    if child == 0:
+        module = ledger_file if at == "write" else making
+        name = "_split" if at == "write" else at
+        setattr(module, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        Ledger(path)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert not path.exists()
+    (left,) = [one for one in tmp_path.iterdir() if one.name.endswith(".new")]
+    os.utime(left, (0, 0))
+    charge(Ledger(path), 1)
+    assert Ledger(path).totals("farm").spent == 1
+    assert not left.exists()
+
+
+def test_a_kill_after_it_was_made_leaves_one_name_in_the_end(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    charge(Ledger(path), 1)
+    os.link(path, tmp_path / ".ledger.sqlite.0123.new")
+    os.link(path, tmp_path / "backup")
+    assert Ledger(path).totals("farm").spent == 1
+    assert {one.name for one in tmp_path.iterdir()} == {"ledger.sqlite", "backup"}
+
+
+def test_a_full_disk_while_it_is_made_is_explained(tmp_path, monkeypatch):
+    def full(_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ledger_file, "_write_new", full)
+    with pytest.raises(LedgerError, match="disk is full"):
+        Ledger(tmp_path / "ledger.sqlite")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_of_two_that_make_it_counts(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.sqlite"
+    whole = making._place
+
+    def late(beside, target):
+        monkeypatch.setattr(making, "_place", whole)
+        charge(Ledger(path), 1)
+        whole(beside, target)
+
+    monkeypatch.setattr(making, "_place", late)
+    assert Ledger(path).totals("farm").spent == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["ledger.sqlite"]
+
+
+def test_it_is_made_on_a_file_system_without_links(tmp_path, monkeypatch):
+    def no_link(*_):
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(making.os, "link", no_link)
+    charge(Ledger(tmp_path / "ledger.sqlite"), 1)
+    assert Ledger(tmp_path / "ledger.sqlite").totals("farm").spent == 1
+
+
+def test_it_is_made_where_a_link_leads(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "ledger")
+    (tmp_path / "far").mkdir()
+    charge(Ledger(tmp_path / "link"), 1)
+    assert Ledger(tmp_path / "far" / "ledger").totals("farm").spent == 1
 
 
 # -- declared references ---------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class Planner:
         self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str
     ) -> dict[str, Any]:
         path = ledger_path(self._given)
-        if not path.exists() or not path.stat().st_size:  # opening an empty file would make one
+        if not path.exists():  # opening it would make one
             text = f"There is no ledger at {path} yet: the first release makes it."
             return {"state": "none", "text": text}
         try:

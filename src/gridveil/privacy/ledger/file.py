@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,23 +26,24 @@ from gridveil.privacy.ledger.entries import (
     first_link,
     read_entry,
 )
+from gridveil.privacy.ledger.making import drop_spare_names, make_ledger
 from gridveil.privacy.ledger.names import name_key
 from gridveil.privacy.ledger.path import refuse_network_file_system
 
 _FORMAT = 2
-_KNOWN = (1, 2)  # 1: keys without a version; it becomes 2 with the first entry that is added
+# Format 1 had keys without a version; a file becomes 2 with the first entry that is added.
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
 _READERS = 5.0  # seconds to wait for those that read while an entry goes from the log to the file
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS ledger (id TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS entries (
+CREATE TABLE ledger (id TEXT NOT NULL);
+CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL,
     key TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS entries_of_dataset ON entries (key);
-CREATE TRIGGER IF NOT EXISTS never_change BEFORE UPDATE ON entries
+CREATE INDEX entries_of_dataset ON entries (key);
+CREATE TRIGGER never_change BEFORE UPDATE ON entries
     BEGIN SELECT RAISE(ABORT, 'ledger entries are never changed'); END;
-CREATE TRIGGER IF NOT EXISTS never_delete BEFORE DELETE ON entries
+CREATE TRIGGER never_delete BEFORE DELETE ON entries
     BEGIN SELECT RAISE(ABORT, 'ledger entries are never deleted'); END;
 """
 
@@ -58,14 +58,16 @@ class LedgerFile:
         try:
             refuse_network_file_system(path)
             self._prepare()
-        except (OSError, ValueError) as problem:
-            why = reason(problem) if isinstance(problem, OSError) else "its name can't be used"
+        except (OSError, ValueError, sqlite3.Error) as problem:
+            why = "its name can't be used"
+            if not isinstance(problem, ValueError):
+                why = reason(problem) if isinstance(problem, OSError) else str(problem)
             raise LedgerError(
                 f"The ledger {path} can't be opened: {why}.",
                 remedy="Name a file that you may write: --ledger FILE or GRIDVEIL_LEDGER.",
             ) from None
-        self._create()
         with self.connect() as connection:
+            self._check_format(connection)
             found = connection.execute("SELECT id FROM ledger").fetchone()
         if found is None or not isinstance(found[0], str):
             raise self.damaged("its number is gone")
@@ -151,33 +153,28 @@ class LedgerFile:
         )
 
     def _prepare(self) -> None:
-        """Make the file, for its owner alone."""
+        """Make the file if there is none, for its owner alone; refuse one that was emptied."""
         if self.path.is_dir():
             raise LedgerError(f"The ledger {self.path} is a folder.", remedy="Name a file in it.")
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_ledger(Path(os.path.realpath(self.path)), _write_new)
+        os.close(os.open(self.path, os.O_RDWR))
         status = self.path.stat()
+        if status.st_nlink > 1:
+            drop_spare_names(Path(os.path.realpath(self.path)))
         if os.name == "posix" and status.st_mode & 0o077:
             self.path.chmod(0o600)
-        if status.st_size == 1:  # SQLite would take it for an empty file, and so for a new ledger
-            raise self.damaged("only one byte is left of it")
-
-    def _create(self) -> None:
-        with self.connect() as connection:
-            if self._format(connection) in _KNOWN:
-                return
-            _switch_to_wal(connection)
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in _split(_SCHEMA):
-                connection.execute(statement)
-            connection.execute(
-                "INSERT INTO ledger SELECT ? WHERE NOT EXISTS (SELECT * FROM ledger)",
-                (str(uuid.uuid4()),),
+        if status.st_size <= 1:  # SQLite would take it for a new one
+            raise LedgerError(
+                f"The ledger {self.path} is damaged: "
+                + ("only one byte is left of it." if status.st_size else "it is empty."),
+                remedy="Put its newest backup in its place and check it against your bundles: "
+                "gridveil ledger verify --bundle. If nothing was ever charged to it, remove the "
+                "file: a new ledger is made where there is none.",
             )
-            connection.execute(f"PRAGMA user_version = {_FORMAT}")
-            connection.execute("COMMIT")
 
-    def _format(self, connection: sqlite3.Connection) -> int:
+    def _check_format(self, connection: sqlite3.Connection) -> None:
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if found > _FORMAT:
             raise LedgerError(
@@ -186,12 +183,13 @@ class LedgerFile:
                 remedy="Update GridVeil. The ledger was not changed.",
             )
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        if found == 0 and {name for (name,) in tables} - {"ledger", "entries"}:
+        if {name for (name,) in tables} != {"ledger", "entries"}:
             raise LedgerError(
                 f"{self.path} is a database, but not a ledger.",
                 remedy="Name another file: --ledger FILE or GRIDVEIL_LEDGER.",
             )
-        return found
+        if found == 0:
+            raise self.damaged("its format is gone")
 
     def _problems(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> list[str]:
         check = connection.execute("PRAGMA integrity_check").fetchone()[0]
@@ -231,18 +229,20 @@ def _put_log_away(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    # SQLite does not wait for this lock by itself.
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as problem:
-            busy = problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-            if not busy or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+def _write_new(path: Path) -> None:
+    """Write an empty ledger to a file that nobody else knows of."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _split(_SCHEMA):
+            connection.execute(statement)
+        connection.execute("INSERT INTO ledger VALUES (?)", (str(uuid.uuid4()),))
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close()
 
 
 def _split(script: str) -> list[str]:
