@@ -85,9 +85,8 @@ def test_without_a_name_there_is_no_command(planner, tmp_path):
     """A name made up here would make two datasets of one in the ledger."""
     told = planner.answer(asked(dataset=" "))
     assert told["command"] is None
-    assert told["command_problem"].startswith("Fill in: name in your ledger.")
-    Ledger(tmp_path / "ledger.sqlite").set_cap("North Farm", 3, alpha="15%")
-    assert "Name the data" in planner.answer(asked(dataset=""))["budget"]["text"]
+    assert told["budget"] is None
+    assert told["faults"]["dataset"].startswith("The ledger needs a name for the data.")
 
 
 def test_hostile_text_stays_text(planner):

@@ -140,6 +140,7 @@ def test_the_words_for_several_are_those_of_the_statement(planner, ledger):
         alpha={"capacity": 30, "load": 10},
         limits={"capacity": (50, 1000)},
         method="laplace",
+        dataset="rts96",
         ledger=ledger,
     )
     told = planner.answer(question(*BOTH))["guarantee"]

@@ -162,7 +162,7 @@ class GridPlan(Plan[GridRelease]):
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of topology and reactances."""
-        return sketch_network(self.private.public)
+        return sketch_network(self.problem.public)
 
     def _run(self, account: Account, progress: Progress) -> GridRelease:
         task = Task(account, self.sealed, self.problem, self.settings, progress)
