@@ -13,6 +13,7 @@ from typing import Annotated
 
 import pytest
 import typer
+from conftest import make_account
 
 from gridveil.audits.commands import Command, ledger_rows, listened, run_command
 from gridveil.audits.files import Twins, installed, replays
@@ -29,7 +30,7 @@ LEAKS = {
     "warnings": lambda value, **_: warnings.warn(value, RuntimeWarning, stacklevel=1),
     "exit code": lambda value, **_: sys.exit(int(value)),
     "files left": lambda value, file, **_: (file.parent / value).touch(),
-    "ledger": lambda value, ledger, **_: Ledger(ledger).set_cap("data", value),
+    "ledger": lambda value, ledger, **_: make_account(Ledger(ledger), epsilon=value),
     "nothing": lambda value, **_: typer.echo("Released."),
 }
 
@@ -92,7 +93,7 @@ def test_two_runs_on_the_same_file_are_the_same_but_for_their_noise():
 
 def test_every_table_of_a_ledger_is_seen(tmp_path):
     ledger = Ledger(tmp_path / "one.sqlite")
-    ledger.set_cap("data", 3)
+    make_account(ledger, epsilon=3)
     shutil.copy(ledger.path, tmp_path / "other.sqlite")
     assert ledger_rows(tmp_path / "one.sqlite") == ledger_rows(tmp_path / "other.sqlite")
     with closing(sqlite3.connect(tmp_path / "other.sqlite")) as connection, connection:

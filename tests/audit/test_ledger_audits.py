@@ -1,5 +1,6 @@
 """The audit of what a ledger adds up."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -24,6 +25,27 @@ def test_the_real_ledger_says_the_same():
     pay = _open_ledger()
     assert pay(spending(1, 30)) == 1
     assert pay(spending(1, 5)) == 7
+    raised = replace(spending(1, 60), raised=Fraction(60))
+    assert pay(raised) == composed([spending(1, 30), spending(1, 5), raised]) == 15
+
+
+@pytest.mark.parametrize("recomputes", [True, False])
+def test_a_raise_that_forgets_past_charges_is_caught(recomputes):
+    def opened():
+        paid, said = [], [Fraction(0)]
+
+        def pay(one):
+            before = composed(paid) if paid else 0
+            paid.append(one)
+            fresh = composed(paid) - (before if one.raised is None else 0)
+            step = one.epsilon if one.raised is not None else fresh
+            said[0] += step
+            return composed(paid) if recomputes else said[0]
+
+        return pay
+
+    found = Composition("raises", opened, ["data"], SIZES, raises=True).run(fast=True, error=1e-6)
+    assert found.broken != recomputes
 
 
 @pytest.mark.parametrize(("share", "broken"), [(1, False), (2, False), ("99/100", True)])

@@ -1,8 +1,9 @@
 """Audits of the ledger's arithmetic: what it says was spent is never less than what was.
 
-Releases of the same data compose: for a step of ``reference``, which is the first alpha, a release
-with epsilon at ``alpha`` counts ``ceil(reference/alpha)`` times, whatever the data is called and in
-whatever words the charge is made. A ledger may refuse a charge, and may say more than that sum.
+Releases of the same data compose: for a step of ``reference``, which is the first alpha or what it
+was raised to, a release with epsilon at ``alpha`` counts ``ceil(reference/alpha)`` times, whatever
+the data is called and in whatever words the charge is made. A ledger may refuse a charge, and may
+say more than that sum.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +19,7 @@ from fractions import Fraction
 from gridveil.audits.commands import LEDGER, run_command
 from gridveil.audits.ground import new_name, scratch
 from gridveil.audits.wind_files import POWER, csv_text
-from gridveil.errors import LedgerRefused
+from gridveil.errors import LedgerRefused, LedgerWarning
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.audit import Audit, NotRun, Sizes, Verdict
 from gridveil.privacy.ledger import Ledger
@@ -37,12 +39,15 @@ class Spending:
         What its owner calls the data this time.
     words
         How the charge describes what it is for.
+    raised
+        What the reference alpha is raised to before; None to leave it.
     """
 
     epsilon: Fraction
     alpha: Fraction
     name: str
     words: str = "an audit"
+    raised: Fraction | None = None
 
 
 Pay = Callable[[Spending], Fraction | None]
@@ -65,6 +70,8 @@ class Composition:
         How many series of charges to make.
     charges
         How many charges a series has.
+    raises
+        Whether the reference alpha is raised now and then.
     """
 
     name: str
@@ -73,6 +80,7 @@ class Composition:
     sizes: Sizes
     words: Sequence[str] = ("an audit",)
     charges: int = 6
+    raises: bool = False
 
     def run(self, *, fast: bool, error: float) -> Verdict:
         """Charge, and compare every total with the sum."""
@@ -115,14 +123,15 @@ class Composition:
                 Fraction(30, 1 + drawn[k + 8] % 9),
                 self.names[(k + drawn[k + 16] % 2) % len(self.names)],
                 self.words[k % len(self.words)],
+                Fraction(30 * k) if self.raises and k and drawn[k + 24] % 2 else None,
             )
             for k in range(self.charges)
         ]
 
 
 def composed(charges: Sequence[Spending]) -> Fraction:
-    """What charges add up to for a step of the first one's alpha."""
-    reference = charges[0].alpha
+    """What charges add up to for a step of the first one's alpha, or what that was raised to."""
+    reference = max([charges[0].alpha, *(one.raised for one in charges if one.raised is not None)])
     return sum((one.epsilon * math.ceil(reference / one.alpha) for one in charges), Fraction(0))
 
 
@@ -137,12 +146,16 @@ def _open_ledger() -> Pay:
         adjacency = Adjacency.of(
             "capacity", alpha=one.alpha, unit="MW", limits=Limits(0.0, 1000.0), entries=10
         )
-        try:
-            return ledger.charge(
-                one.name, epsilon=one.epsilon, adjacency=[adjacency], purpose=one.words
-            ).spent
-        except LedgerRefused:
-            return None
+        with warnings.catch_warnings():  # of alphas far below the reference, which are wanted here
+            warnings.simplefilter("ignore", LedgerWarning)
+            try:
+                if one.raised is not None:
+                    ledger.set_reference(one.name, {"capacity": one.raised})
+                return ledger.charge(
+                    one.name, epsilon=one.epsilon, adjacency=[adjacency], purpose=one.words
+                ).spent
+            except LedgerRefused:
+                return None
 
     return pay
 
@@ -178,6 +191,11 @@ def composition() -> Audit:
     return Composition("ledger-composition", _open_ledger, _ONE, Sizes(6, 60), _WORDS)
 
 
+def raised() -> Audit:
+    """The same with a reference that is raised: what was charged before counts at the new one."""
+    return Composition("ledger-raised", _open_ledger, _ONE, Sizes(6, 60), _WORDS, raises=True)
+
+
 def spellings() -> Audit:
     """The same under spellings of one name."""
     return Composition("ledger-spellings", _open_ledger, _SPELLINGS, Sizes(6, 60), _WORDS)
@@ -195,6 +213,7 @@ def commands() -> Audit:
 
 LEDGER_AUDITS: dict[str, Callable[[], Audit]] = {
     "ledger-composition": composition,
+    "ledger-raised": raised,
     "ledger-spellings": spellings,
     "ledger-commands": commands,
     "ledger-second-name": second_name,
