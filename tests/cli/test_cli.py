@@ -133,7 +133,7 @@ def test_every_example_works_when_it_is_pasted(tmp_path, monkeypatch):
     lines = [line for line in lines if not line.startswith(LONG)]
     place = {name: at for at, name in enumerate(ORDER)}
     lines.sort(key=lambda line: min(place[n] if f"gridveil {n} " in line else 99 for n in ORDER))
-    assert len(lines) == 12
+    assert len(lines) == 13
     for line in lines:
         if "grid evaluate" in line:  # a file that the wind's example has written
             (tmp_path / "owner.html").unlink()

@@ -65,6 +65,43 @@ def test_a_cap_below_what_is_spent_is_warned_of(book):
     assert run("ledger", "cap", "farm", "--remove", "--ledger", book.path).stderr == ""
 
 
+def test_a_reference_is_declared_raised_and_shown(book):
+    raised = run("ledger", "reference", "farm", "--alpha", "power=3", "--ledger", book.path)
+    assert raised.exit_code == 0, raised.output
+    assert "power 3 MW" in raised.stdout
+    assert raised.stderr == ""
+    assert book.totals("farm").spent == 3
+    shown = run("ledger", "show", "farm", "--ledger", book.path).stdout
+    assert "power 3" in shown
+    assert "Spent 3 in all." in shown
+    lowered = run("ledger", "reference", "farm", "--alpha", "power=2", "--ledger", book.path)
+    assert lowered.exit_code == 2
+    assert "never lowered" in lowered.stderr
+
+
+def test_a_raise_above_the_cap_is_allowed_and_said(book):
+    run("ledger", "cap", "farm", 2, "--alpha", "power=1", "--ledger", book.path)
+    raised = run("ledger", "reference", "farm", "--alpha", "power=3", "--ledger", book.path)
+    assert raised.exit_code == 0
+    assert "below what is spent already, by 1" in raised.stderr
+
+
+def test_what_is_declared_before_any_charge_is_shown(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    shown = run("ledger", "reference", "grid", "--alpha", "30", "--ledger", path)
+    assert shown.exit_code == 0
+    assert " 30 MW " in shown.stdout
+    listed = json.loads(run("ledger", "show", "--json", "--ledger", path).stdout)
+    assert listed["datasets"][0]["reference_alpha"] == {"*": {"alpha": "30", "unit": "MW"}}
+
+
+def test_the_reason_why_data_is_distinct_is_shown(book):
+    power = Adjacency.of("power", alpha=1, unit="MW", limits=Limits(0, 10), entries=5)
+    book.charge("twin", epsilon=1, adjacency=[power], purpose="a test", distinct="another mast")
+    shown = run("ledger", "show", "twin", "--ledger", book.path)
+    assert "distinct data: another mast" in " ".join(shown.stdout.split())
+
+
 @pytest.mark.parametrize("kind", ["wind", "grid"])
 def test_a_release_says_what_it_was_charged(tmp_path, kind):
     csv.write_csv(demo_records(60), tmp_path / "t.csv")

@@ -13,7 +13,7 @@ from gridveil.cli.outputs import VERDICTS, check_output
 from gridveil.grid import cases
 from gridveil.wind.demo import demo_records
 
-W = "--speed wind_speed --power power --capacity 2750 --alpha 15% --method laplace"
+W = "--speed wind_speed --power power --capacity 2750 --alpha 15% --method laplace --dataset t"
 
 # What is asked, and words of the refusal.
 REFUSED = [

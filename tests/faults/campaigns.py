@@ -304,7 +304,7 @@ def newer_ledger(folder: Path) -> Tally:
     """A ledger that a newer version wrote is left as it is, and nothing is released."""
     tally = Tally("a ledger from a newer version")
     scene = make_scene(folder / "scene", earlier=True)
-    for version in (2, 3, 2**31 - 1):
+    for version in (3, 4, 2**31 - 1):
         connection = sqlite3.connect(scene.ledger)
         connection.execute(f"PRAGMA user_version = {version}")
         connection.close()

@@ -226,11 +226,10 @@ def _line(entry: Entry, totals: Totals) -> tuple[str, str, str]:
     if entry.kind == "charge":
         alphas = ", ".join(f"{n} by {a['alpha']} {a['unit']}" for n, a in body["adjacency"].items())
         open_charge = " (charged, no release recorded)" if entry.number in totals.unreleased else ""
-        return (
-            "charge",
-            show_exact(totals.counted[entry.number]),
-            f"{body['purpose']}; {alphas}{open_charge}",
-        )
+        counts = show_exact(totals.counted[entry.number])
+        distinct = body.get("distinct")
+        why = "" if distinct is None else f"; distinct data: {distinct['reason']}"
+        return "charge", counts, f"{body['purpose']}; {alphas}{why}{open_charge}"
     if entry.kind == "reference":
         steps = (f"{_named(n)}{a['alpha']} {a['unit']}".strip() for n, a in body["alpha"].items())
         return "reference", "", ", ".join(steps)
