@@ -111,6 +111,16 @@ def test_data_that_is_known_needs_no_name(ledger):
         charge(ledger, None, sketch([*range(100), *range(1000, 1100)]))
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_new_name_is_warned_of_among_names_of_its_kind(ledger):
+    charge(ledger, "farm", sketch(range(9), "wind"))
+    charge(ledger, "grid", sketch(range(9), "network"))
+    with pytest.warns(LedgerWarning, match="which has 'grid'. Updated"):
+        charge(ledger, "grid 2", sketch(range(10, 19), "network"))
+    with pytest.warns(LedgerWarning, match="which has 'farm', 'grid', 'grid 2'. Updated"):
+        charge(ledger, "of unknown kind")
+
+
 def test_the_same_data_under_a_second_name_is_refused(ledger):
     charge(ledger, "scada", sketch(range(100)))
     before = ledger.entries()

@@ -50,9 +50,10 @@ def identify(
             remedy=f'Charge it to the same: --dataset "{one.dataset}" (dataset=). If it is other '
             'data, say why, and the ledger keeps it: --distinct "REASON" (distinct=).',
         )
-    if mine is None and everyone:
-        some = ", ".join(repr(one.dataset) for one in list(everyone.values())[:_SHOWN])
-        more = f" and {len(everyone) - _SHOWN} more" if len(everyone) > _SHOWN else ""
+    others = [one.dataset for one in everyone.values() if _may_be(sketch, one)]
+    if mine is None and others:
+        some = ", ".join(repr(one) for one in others[:_SHOWN])
+        more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         return name, [
             f"{name!r} is a new name in this ledger, which has {some}{more}. Updated or "
             "overlapping data keeps its name."
@@ -63,6 +64,12 @@ def identify(
 def looks_like(sketch: Sketch | None, totals: Totals) -> bool:
     """Whether data with this sketch looks like a dataset that was charged before."""
     return sketch is not None and any(sketch.overlap(one) >= SAME for one in totals.sketches)
+
+
+def _may_be(sketch: Sketch | None, totals: Totals) -> bool:
+    """Whether a new name may have been meant for a dataset: records never are for a network."""
+    kinds = {one.kind for one in totals.sketches}
+    return sketch is None or not kinds or sketch.kind in kinds
 
 
 def unnamed(like: list[str] | None = None) -> InputError:
