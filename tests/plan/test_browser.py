@@ -75,6 +75,8 @@ def page(browser, server):
         lambda asked: None if asked.url.startswith((server.url, "data:")) else abroad.append(asked),
     )
     opened.goto(server.url)
+    sync_api.expect(opened.locator("#dataset-fault")).to_contain_text("needs a name")
+    opened.fill("#dataset", "mine")
     yield opened
     context.close()
     assert problems == []

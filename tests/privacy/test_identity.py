@@ -185,8 +185,10 @@ def test_a_sketch_is_the_same_whatever_the_container(tmp_path):
     table.to_csv(tmp_path / "a.csv", index=False)
     table.sample(frac=1, random_state=1).to_parquet(tmp_path / "b.parquet")
     table.assign(speed=table.speed.astype("float32")).to_parquet(tmp_path / "c.parquet")
+    spaced = table.assign(time=[f" {time}" for time in table.time])
     first = read(table).sketch()
     assert len(first.hashes) == SIZE
+    assert read(spaced).sketch() == first
     assert read(tmp_path / "a.csv").sketch() == first
     assert read(tmp_path / "b.parquet").sketch() == first
     assert read(tmp_path / "c.parquet").sketch() == first

@@ -148,9 +148,7 @@ def release(
             nominal=nominal,
             progress=progress,
         )
-        account = planned.charge(
-            ledger, dataset=dataset, distinct=distinct, noise=noise_of(ctx)
-        )
+        account = planned.charge(ledger, dataset=dataset, distinct=distinct, noise=noise_of(ctx))
         made = planned.run(account, progress)
         progress("writing")
         placed = made.write(target, force=force)
