@@ -24,6 +24,7 @@ from gridveil.errors import InputError
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.formats import pandapower as fmt
 from gridveil.grid.formats import read_case
+from gridveil.grid.layout import mapped_positions
 from gridveil.grid.opf import solve_population
 from gridveil.grid.population import Population
 
@@ -812,3 +813,12 @@ def test_a_missing_library_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandapower", None)
     with pytest.raises(InputError, match=r"pip install gridveil\[pandapower\]"):
         fmt.read("net.json")
+
+
+def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):
+    network = read_case(nw.case39())
+    made = grid.release(network, epsilon=1, alpha=30, method="laplace", ledger=ledger)
+    place = mapped_positions(made.data)
+    assert place is not None
+    assert (place == mapped_positions(network)).all()
+    assert "Places are the coordinates of the file." in made.sections()[0].pictures[0].caption

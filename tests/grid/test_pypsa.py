@@ -23,6 +23,7 @@ from gridveil.errors import InputError
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.formats import pypsa as fmt
 from gridveil.grid.formats import read_case
+from gridveil.grid.layout import mapped_positions
 from gridveil.grid.opf import solve_population
 from gridveil.grid.population import Population
 
@@ -630,3 +631,17 @@ def test_a_missing_library_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pypsa", None)
     with pytest.raises(InputError, match=r"pip install gridveil\[pypsa\]"):
         fmt.read("net.nc")
+
+
+def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):
+    source = pypsa.Network()
+    source.add("Bus", ["a", "b", "c"], x=[7.0, 8.0, 9.0], y=[50.0, 51.0, 50.0])
+    source.add("Line", ["l", "m"], bus0=["a", "b"], bus1=["b", "c"], x=0.1, s_nom=[100.0, 90.0])
+    source.add("Generator", "g", bus="a", p_nom=100.0, marginal_cost=5.0)
+    source.add("Load", "d", bus="c", p_set=20.0)
+    network = read_case(source)
+    made = grid.release(network, epsilon=1, alpha=1, method="laplace", ledger=ledger)
+    place = mapped_positions(made.data)
+    assert place is not None
+    assert (place == mapped_positions(network)).all()
+    assert place[1] == pytest.approx([0.5, 0.5 / np.cos(np.radians(151 / 3))])

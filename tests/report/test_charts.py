@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridveil.report.charts import WIDTH, Chart, ticks
+from gridveil.report.charts import WIDTH, Chart, histogram, log_range, scatter, ticks
+from gridveil.report.labels import shown
 from gridveil.report.pictures import themed
 
 
@@ -75,3 +76,63 @@ def test_matplotlib_pictures_come_in_two_themes():
     assert len(set(seen)) == 2
     assert picture.source != picture.dark
     assert not picture.inline
+
+
+RATINGS = np.geomspace(10, 5000, 200).round(1)  # MW, as in a network of many voltages
+
+
+def bars(picture):
+    """The heights of a histogram's classes, above the axis."""
+    path = re.search(r'class="steps[^"]*" d="M(.*?)"', picture)[1]
+    levels = [float(pair.split()[1]) for pair in path.split("L")]
+    return [max(levels) - level for level in levels[1:-1:2]]
+
+
+def labels(picture, anchor="middle"):
+    return re.findall(rf'class="tick"[^>]*anchor="{anchor}"[^>]*>([^<]*)', picture)
+
+
+def test_ratings_that_span_decades_fill_many_classes():
+    picture = histogram(RATINGS, "capacity (MW)", "lines", "c1")
+    assert sum(height > 0 for height in bars(picture)) == 25
+    assert labels(picture) == ["10", "20", "50", "100", "200", "500", "1,000", "2,000", "5,000"]
+
+
+def test_ratings_of_one_size_keep_a_linear_axis():
+    picture = histogram([100, 120, 150, 180, 200], "capacity (MW)", "lines", "c1")
+    assert labels(picture) == ["100", "120", "140", "160", "180", "200"]
+    assert log_range([100, 200]) is None
+
+
+def test_zeros_and_tiny_values_stay_in_the_picture():
+    values = [0.0, 1e-9, 1.0, 10.0, 5000.0]
+    assert log_range(values) == (0.5, 5000.0)
+    heights = bars(histogram(values, "x", "y", "c1"))
+    assert heights[0] > heights[-1] > 0  # both at the lower end, one at the upper
+    assert histogram([0.0, 0.0], "x", "y", "c1").startswith("<svg")
+
+
+def test_a_scatter_of_ratings_uses_the_whole_picture():
+    picture = scatter(RATINGS, RATINGS, "real (MW)", "released (MW)")
+    dots = re.findall(r"M([\d.]+) [\d.]+h0", picture)
+    across = sorted(float(one) for one in dots)
+    middle = across[len(across) // 2]
+    assert middle == pytest.approx((across[0] + across[-1]) / 2, rel=0.05)
+    assert labels(picture, "end") == labels(picture)
+
+
+SIZES = st.just(0.0) | st.floats(1e-6, 1e9).map(lambda value: float(f"{value:.4g}"))
+
+
+@given(st.lists(SIZES, min_size=1, max_size=20))
+def test_any_values_can_be_drawn(values):
+    for picture in (histogram(values, "x", "y", "c1"), scatter(values, values[::-1], "x", "y")):
+        assert "nan" not in picture
+        assert "inf" not in picture
+        assert len(labels(picture)) <= 9
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1e-3, 1, 1e5])
+def test_numbers_of_any_size_have_digits(scale):
+    text = shown(3.14159 * scale).replace(",", "")
+    assert float(text) == pytest.approx(3.14159 * scale, rel=1e-3)

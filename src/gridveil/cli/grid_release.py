@@ -238,20 +238,15 @@ def _show_evaluation(found: Evaluation) -> None:
     from rich.markup import escape
 
     from gridveil.bundle import OWNER_MARK
-    from gridveil.grid.owner_report import clipped_words, model_rows, model_words
+    from gridveil.grid.owner_report import clipped_words, model_rows, model_words, value_row
     from gridveil.report.inference import lines
 
     console = out()
     console.print(f"[bold red]{OWNER_MARK}[/]")
     shown = table("parameter", "entries", "mean error", "largest", "total (real)")
     for one in found.parameters:
-        shown.add_row(
-            one.parameter,
-            f"{one.entries:,}",
-            f"{one.mean:.3f} {one.unit}",
-            f"{one.largest:.2f}",
-            f"{one.released_total:,.1f} ({one.real_total:,.1f})",
-        )
+        name, entries, mean, largest, released, real = value_row(one)
+        shown.add_row(name, entries, mean, largest, f"{released} ({real})")
     console.print(shown)
     shown = table("models", "compared", "infeasible", "cost error", "price error", "congestion")
     for name, errors in model_rows(found):

@@ -1,8 +1,9 @@
-"""Where to draw the buses of a network that has no map: close where few branches lie between.
+"""Where to draw the buses of a network: at their coordinates, if its file has them.
 
-Distances are numbers of branches. Pivot scaling (classical scaling of the distances to some buses)
-gives a start at any size; on networks of a few hundred buses it is improved by stress
-majorisation, which makes distances in the picture follow those in the network.
+Without coordinates buses are drawn close where few branches lie between. Distances are numbers of
+branches. Pivot scaling (classical scaling of the distances to some buses) gives a start at any
+size; on networks of a few hundred buses it is improved by stress majorisation, which makes
+distances in the picture follow those in the network.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from gridveil.grid.formats.places import file_places
 from gridveil.grid.network import Network
 
 Floats = NDArray[np.float64]
@@ -23,6 +25,43 @@ _ROUNDS = 60
 
 def bus_positions(network: Network) -> Floats:
     """Coordinates of every bus, ``(buses, 2)``, within the unit square or so; no randomness."""
+    given = mapped_positions(network)
+    return _drawn_positions(network) if given is None else given
+
+
+def mapped_positions(network: Network) -> Floats | None:
+    """The coordinates of the file, within the unit square; None where it has too few of them.
+
+    A bus without any is drawn among its neighbours. Degrees are drawn as on a map: those of
+    longitude get narrower towards the poles.
+    """
+    place = file_places(network.source, len(network.buses))
+    if place is None:
+        return None
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(place).all(axis=1))
+    if 2 * known.sum() < len(known) or len(np.unique(place[known], axis=0)) < 2:
+        return None
+    x, y = place[known].T
+    if (np.abs(x) <= 180).all() and (np.abs(y) <= 90).all():
+        place[:, 0] *= np.cos(np.radians(y.mean()))
+    return _in_unit_square(_filled(place, known, _graph(network)))
+
+
+def _filled(place: Floats, known: NDArray[np.bool_], graph: csr_array[np.float64]) -> Floats:
+    """Places for all: those without one go to the mean of neighbours that have one."""
+    middle, place = place[known].mean(axis=0), np.where(known[:, None], place, 0.0)
+    while not known.all():
+        weight = graph @ known.astype(float)
+        reached = ~known & (weight > 0)
+        if not reached.any():
+            place[~known] = middle
+            break
+        place[reached] = np.asarray(graph @ place)[reached] / weight[reached, None]
+        known = known | reached
+    return place
+
+
+def _drawn_positions(network: Network) -> Floats:
     count = len(network.buses)
     if count < 3:
         return np.column_stack([np.linspace(0, 1, count), np.zeros(count)])
@@ -31,8 +70,12 @@ def bus_positions(network: Network) -> Floats:
     start = _pivot_scaling(_finite(dijkstra(graph, indices=pivots, unweighted=True)))
     if count <= _SMALL:
         start = _majorise(start, _finite(dijkstra(graph, unweighted=True)))
-    low, high = start.min(0), start.max(0)
-    return np.asarray((start - low) / max(float((high - low).max()), 1e-12))
+    return _in_unit_square(start)
+
+
+def _in_unit_square(place: Floats) -> Floats:
+    low, high = place.min(0), place.max(0)
+    return np.asarray((place - low) / max(float((high - low).max()), 1e-12))
 
 
 def _graph(network: Network) -> csr_array[np.float64]:

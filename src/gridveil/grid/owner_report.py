@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from gridveil.grid.ranges import PARAMETERS
-from gridveil.report.charts import Chart
+from gridveil.report.charts import scatter
 from gridveil.report.inference import inference_section
+from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Table
 
 if TYPE_CHECKING:
@@ -37,17 +38,7 @@ def owner_sections(found: Evaluation) -> tuple[Section, ...]:
     values = Table(
         "Released values beside the real ones",
         _VALUES,
-        [
-            (
-                one.parameter,
-                f"{one.entries:,}",
-                f"{one.mean:.3f} {one.unit}",
-                f"{one.largest:.2f} {one.unit}",
-                f"{one.released_total:,.1f}",
-                f"{one.real_total:,.1f}",
-            )
-            for one in found.parameters
-        ],
+        [value_row(one) for one in found.parameters],
     )
     models = Table(
         "Models on the released network beside the real one",
@@ -82,17 +73,23 @@ def owner_sections(found: Evaluation) -> tuple[Section, ...]:
     )
 
 
+def value_row(one: ParameterError) -> tuple[str, ...]:
+    """A parameter's errors, in the order of the table's columns."""
+    return (
+        one.parameter,
+        f"{one.entries:,}",
+        f"{shown(one.mean)} {one.unit}",
+        f"{shown(one.largest)} {one.unit}",
+        shown(one.released_total),
+        shown(one.real_total),
+    )
+
+
 def values_picture(name: str, real: Floats, released: Floats) -> Picture:
     """Released entries of a parameter over the real ones."""
     unit = PARAMETERS[name][2]
-    ends = float(min(real.min(), released.min())), float(max(real.max(), released.max()))
-    chart = Chart(
-        f"real {name.replace('_', ' ')} ({unit})", f"released ({unit})", x_range=ends, y_range=ends
-    )
-    chart.line(ends, ends, "c0", dashed=True)
-    chart.dots(real, released, "c1", size=5.0)
     return Picture(
-        chart.svg(),
+        scatter(real, released, f"real {name.replace('_', ' ')} ({unit})", f"released ({unit})"),
         f"Released values of {name} over the real ones; on the dashed line they agree.",
         legend=(("c1", "entries"), ("c0", "no error")),
     )

@@ -15,9 +15,15 @@ from gridveil.report.pictures import LIGHT, Theme, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+
+CONGESTED = 0.9
+"""Loading above which a line stands out in a picture."""
+_FULL = "line above 90%"
 
 
 def draw_network(network: Network, loading: Floats, path: Path, *, title: str) -> None:
@@ -52,36 +58,32 @@ def paint_network(
 ) -> None:
     """Draw a network on axes: colours by loading, lines as thick as `width` (0 to 1) says.
 
-    Lines are grey where there is no loading. A page that explains the buses' colours in its own,
-    readable letters wants no ``legend``.
+    Lines that are `CONGESTED` have a colour of their own, lie on top and are never thin. Lines are
+    grey where there is no loading. A page that explains colours in its own, readable letters wants
+    no ``legend``.
     """
-    from matplotlib.collections import LineCollection
-
     place = bus_positions(network)
     lines = network.branches
     shown = np.flatnonzero(lines.in_service)
-    ends = np.stack([place[lines.from_bus[shown]], place[lines.to_bus[shown]]], axis=1)
-    drawn = LineCollection(
-        list(ends),
-        cmap="viridis_r" if theme is LIGHT else "viridis",
-        linewidths=0.8 + 3.2 * width[shown],
-        zorder=1,
-        capstyle="round",
-    )
-    axes.add_collection(drawn)
+    full = np.zeros(0, dtype=np.int64) if loading is None else shown[loading[shown] > CONGESTED]
+    free = np.setdiff1d(shown, full)
+    drawn = _lines(axes, network, place, free, 0.8 + 3.2 * width[free])
     if loading is None:
         drawn.set_color(theme.grey)
     else:
-        drawn.set_array(100 * np.clip(loading[shown], 0.0, 1.0))
-        drawn.set_clim(0, 100)
-        figure.colorbar(drawn, ax=axes, label="loading of the line (% of capacity)", shrink=0.8)
+        drawn.set_cmap(_shades(theme))
+        drawn.set_array(100 * np.clip(loading[free], 0.0, 1.0))
+        drawn.set_clim(0, 100 * CONGESTED)
+        figure.colorbar(drawn, ax=axes, label="loading of other lines (% of capacity)", shrink=0.8)
+        over = _lines(axes, network, place, full, np.maximum(2.6, 1.2 + 3.2 * width[full]))
+        over.set(color=theme.orange, zorder=1.5)
     made = np.zeros(len(network.buses), dtype=bool)
     made[network.generators.bus[network.generators.in_service]] = True
     size = max(2.0, 60.0 / np.sqrt(len(place)))
     for some, colour, words in (
         (~made & (network.buses.load == 0), theme.grey, "bus"),
         (~made & (network.buses.load != 0), theme.blue, "load"),
-        (made, theme.orange, "generation"),
+        (made, theme.green, "generation"),
     ):
         if some.any():
             x, y = place[some].T
@@ -91,11 +93,33 @@ def paint_network(
     axes.spines[:].set_visible(False)
     if not legend:
         return
+    if len(full):
+        axes.plot([], [], color=theme.orange, linewidth=3, label=_FULL)
     axes.legend(
         frameon=False,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.02),
-        ncols=3,
+        ncols=4,
         markerscale=max(1, 5 / size),
         labelcolor=theme.ink,
     )
+
+
+def _lines(
+    axes: Axes, network: Network, place: Floats, some: NDArray[np.int64], widths: Floats
+) -> LineCollection:
+    from matplotlib.collections import LineCollection
+
+    lines = network.branches
+    ends = np.stack([place[lines.from_bus[some]], place[lines.to_bus[some]]], axis=1)
+    drawn = LineCollection(list(ends), linewidths=widths, zorder=1, capstyle="round")
+    axes.add_collection(drawn)
+    return drawn
+
+
+def _shades(theme: Theme) -> Colormap:
+    """Greys for lines that are not congested: the fuller, the further from the paper's colour."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ends = ("#cfd6dd", "#37424e") if theme is LIGHT else ("#3b4754", "#dfe6ee")
+    return LinearSegmentedColormap.from_list("loading", ends)

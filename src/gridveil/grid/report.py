@@ -11,18 +11,20 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.grid.layout import mapped_positions
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions
-from gridveil.grid.picture import paint_network
+from gridveil.grid.picture import CONGESTED, paint_network
 from gridveil.grid.population import Population
 from gridveil.grid.public import PARAMETERS, PublicNetwork
-from gridveil.report.charts import Chart
+from gridveil.report.charts import histogram, log_range
+from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet
 from gridveil.report.pictures import themed
 
 Floats = NDArray[np.float64]
 
-_BINS = 25
+_THOUSANDS = 10_000.0  # $/h from which costs are counted in thousands
 _WORDS = {
     "capacity": "line capacity",
     "load": "load",
@@ -116,17 +118,29 @@ def _map(
     limit = network.branches.capacity
     limited = np.isfinite(limit)
     most = float(limit[limited].max(initial=1.0))
-    width = np.where(limited, np.where(limited, limit, 0.0) / most, 0.1)
-    shown, colour = _colour_words(loading, served)
+    # The square root: capacities span decades, and the eye sees areas.
+    width = np.where(limited, np.sqrt(np.where(limited, limit, 0.0) / most), 0.1)
+    words, colour = _colour_words(loading, served)
     return themed(
         partial(_paint, network=network, loading=loading, width=width),
-        alt=f"Map of {len(network.buses):,} buses and {len(network.branches):,} branches. {shown}",
+        alt=f"Map of {len(network.buses):,} buses and {len(network.branches):,} branches. {words}",
         caption=f"The released network. Thick lines have much capacity; {colour}. "
-        "Places are drawn from the topology, not from a map.",
-        legend=(("c2", "bus with generation"), ("c1", "bus with load alone"), ("c0", "other bus")),
+        + _places(network),
+        legend=(
+            *((("c2", "line loaded to more than 90%"),) if loading is not None else ()),
+            ("c3", "bus with generation"),
+            ("c1", "bus with load alone"),
+            ("c0", "other bus"),
+        ),
         width=6.4,
         height=4.6,
     )
+
+
+def _places(network: Network) -> str:
+    if mapped_positions(network) is None:
+        return "Places are drawn from the topology, not from a map."
+    return "Places are the coordinates of the file."
 
 
 def _colour_words(loading: Floats | None, served: NDArray[np.bool_]) -> tuple[str, str]:
@@ -135,10 +149,11 @@ def _colour_words(loading: Floats | None, served: NDArray[np.bool_]) -> tuple[st
         none = "no model has a solution, so no loading is known"
         return f"{none.capitalize()}.", f"{none}, and lines are grey"
     models = "the models" if served.all() else f"the {int(served.sum()):,} models that are served"
-    full = int((loading > 0.9).sum())
+    full = int((loading > CONGESTED).sum())
     return (
         f"{full:,} branches are loaded to more than 90% on average over {models}.",
-        f"colour is their mean loading over {models}",
+        f"orange ones are loaded to more than 90%, and shades of grey show the mean loading over "
+        f"{models}",
     )
 
 
@@ -168,12 +183,13 @@ def _paint(
 def _distribution(public: PublicNetwork, values: Floats, name: str) -> Picture:
     some = values[public.parts[name]]
     unit, word = PARAMETERS[name][2], _WORDS[name]
-    picture = _histogram(some, f"{word} ({unit})", "entries", "c1")
+    low, middle, high = (shown(float(one)) for one in (some.min(), np.median(some), some.max()))
     return Picture(
-        picture,
-        f"Histogram of {len(some):,} released values of {word}, from {some.min():,.4g} to "
-        f"{some.max():,.4g} {unit}, half of them below {np.median(some):,.4g}.",
-        f"Released values of {word}.",
+        histogram(some, f"{word} ({unit})", "entries", "c1"),
+        f"Histogram of {len(some):,} released values of {word}, from {low} to {high} {unit}, half "
+        f"of them below {middle}.",
+        f"Released values of {word}"
+        + (", in classes of equal ratio." if log_range(some) is not None else "."),
     )
 
 
@@ -188,14 +204,17 @@ def _models(network: Network, solutions: Solutions, served: NDArray[np.bool_]) -
     pictures: tuple[Picture, ...] = ()
     if served.any():
         figures += [
-            ("mean cost ($/h)", f"{cost.mean():,.0f}"),
+            ("mean cost ($/h)", shown(float(cost.mean()))),
             ("congested lines a model, mean", f"{congested.mean():.1f}"),
         ]
+        large = float(np.abs(cost).max()) >= _THOUSANDS
+        unit = "thousand $/h" if large else "$/h"
+        some = cost / 1000 if large else cost
         pictures = (
             Picture(
-                _histogram(cost / 1000, "cost of a model (thousand $/h)", "models", "c2"),
-                f"Histogram of the costs of {len(cost):,} models, from {cost.min():,.0f} to "
-                f"{cost.max():,.0f} dollars an hour.",
+                histogram(some, f"cost of a model ({unit})", "models", "c2"),
+                f"Histogram of the costs of {len(cost):,} models, from {shown(float(cost.min()))} "
+                f"to {shown(float(cost.max()))} dollars an hour.",
                 "Costs of the models on the released network.",
             ),
         )
@@ -209,18 +228,3 @@ def _models(network: Network, solutions: Solutions, served: NDArray[np.bool_]) -
             "should check the range and the units of the case.",
         )
     return Section("What the models do on it", text, pictures, figures, warnings=warnings)
-
-
-def _histogram(values: Floats, x_label: str, y_label: str, colour: str) -> str:
-    low, high = float(values.min()), float(values.max())
-    edges = np.linspace(low, high if high > low else low + 1.0, _BINS + 1)
-    heights = np.histogram(values, edges)[0]
-    chart = Chart(
-        x_label,
-        y_label,
-        x_range=(float(edges[0]), float(edges[-1])),
-        y_range=(0.0, 1.05 * float(heights.max())),
-        height=260.0,
-    )
-    chart.steps(edges, heights, colour)
-    return chart.svg()

@@ -34,7 +34,7 @@ from gridveil.plan.kind import (
     file_word,
 )
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.report.charts import Chart
+from gridveil.report.charts import scatter
 from gridveil.report.parts import Picture
 
 _UNSEEN = 200  # models that accuracy is measured on
@@ -260,14 +260,8 @@ class GridSession(Session):
         )
         pairs = [(x, y) for x, y in zip(real, noisy, strict=True) if math.isfinite(x) and x != 0]
         x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        ends = min(*x, *y), max(*x, *y)
-        chart = Chart(
-            f"stand-in: {_WORDS[name]} ({unit})", f"released ({unit})", x_range=ends, y_range=ends
-        )
-        chart.line(ends, ends, "c0", dashed=True)
-        chart.dots(x, y, "c1", size=5.0)
         return Picture(
-            chart.svg(),
+            scatter(x, y, f"stand-in: {_WORDS[name]} ({unit})", f"released ({unit})"),
             f"Released {_WORDS[name]} over those of the stand-in; on the dashed line they agree.",
             legend=(("c1", _WORDS[name]), ("c0", "no error")),
         )

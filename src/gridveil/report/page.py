@@ -16,6 +16,7 @@ from gridveil.errors import show_exact
 from gridveil.privacy import inference
 from gridveil.privacy.statement import Statement, largest_factor, show_steps
 from gridveil.privacy.strength import strength_of
+from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet, Table
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["exact"] = lambda value: show_exact(Fraction(value))
-    environment.filters["number"] = lambda value: f"{value:,.4g}"
+    environment.filters["number"] = shown
     environment.filters["factor"] = lambda value: factor(Fraction(value))
     environment.filters["certainty"] = lambda value: certainty(Fraction(value))
     environment.filters["anchor"] = _anchor
