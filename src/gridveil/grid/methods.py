@@ -7,7 +7,7 @@ optimisation (`restoring`), which sees noisy and public data only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,10 +22,13 @@ from gridveil.grid.restoring.master import Aim, Total, Unsolved
 from gridveil.grid.restoring.matching import Matcher
 from gridveil.grid.restoring.oracle import Oracle, take
 from gridveil.grid.restoring.points import Matched
+from gridveil.grid.restoring.rounding import Rounding, decimals_for
 from gridveil.grid.restoring.serving import serve
+from gridveil.grid.scaling import unit_of
 from gridveil.grid.solving.settings import Model
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Sealed
+from gridveil.privacy.sensitivity import power_of_two_below
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,9 +36,8 @@ Ints = NDArray[np.int64]
 TROUBLE = (ArithmeticError, RuntimeError, ValueError)
 """What numerical trouble with public data looks like."""
 
-DECIMALS = 2
-"""Released values have this many decimals (MW, $/MWh)."""
-
+# Alphas (MW) with which restoration counts in MW, and what others are scaled to.
+_LEAST, _MOST, _USUAL = Fraction(1, 8), 4096, 16
 
 FAILED = "rounds whose restoration failed"
 """What the statement calls the number of rounds of the paper's method without a restoration."""
@@ -81,11 +83,25 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What a method works out from public data before anything is charged."""
+    """What a method works out from public data before anything is charged.
+
+    Parameters
+    ----------
+    entries, costs
+        The queries; costs are asked for by the paper's method alone.
+    epsilons
+        What each query may spend.
+    unit
+        What restoration counts power in (MW), see `scaling`.
+    decimals
+        How many decimals released values have, by parameter.
+    """
 
     entries: EntriesQuery
     costs: CostQuery | None
     epsilons: Mapping[str, Fraction]
+    unit: float
+    decimals: Mapping[str, int]
 
     def check(self) -> None:
         """Raise `InputError` now where a query could not be asked later."""
@@ -125,16 +141,26 @@ def prepare(
         total_share=settings.total_share,
         published_total=settings.published_total is not None,
     )
+    unit = _unit(problem, alphas)
+    costs, epsilons = None, {"entries": epsilon}
     if settings.method == "paper":
-        prepared = Prepared(
-            entries,
-            CostQuery(problem, alphas),
-            {"entries": epsilon / 2, "round": epsilon / (4 * settings.rounds)},
-        )
-    else:
-        prepared = Prepared(entries, None, {"entries": epsilon})
+        costs = CostQuery(problem, alphas, unit=unit)
+        epsilons = {"entries": epsilon / 2, "round": epsilon / (4 * settings.rounds)}
+    # Rounding must lose next to nothing beside the noise that is drawn.
+    scale, parts = entries.scale(epsilons["entries"]), problem.public.parts
+    decimals = {name: decimals_for(float(scale[part].min())) for name, part in parts.items()}
+    prepared = Prepared(entries, costs, epsilons, unit, decimals)
     prepared.check()
     return prepared
+
+
+def _unit(problem: Problem, alphas: Mapping[str, Fraction]) -> float:
+    """What restoration counts power in: alphas between a few and some thousands of it."""
+    powers = [alphas[kind.name] for kind in problem.kinds if kind.unit == "MW"]
+    if not powers:
+        return unit_of(problem.public.with_values(np.ones(problem.public.entries)))
+    alpha = min(powers)
+    return 1.0 if _LEAST <= alpha <= _MOST else float(power_of_two_below(alpha / _USUAL))
 
 
 def run(task: Task, prepared: Prepared) -> Outcome:
@@ -147,20 +173,51 @@ def run(task: Task, prepared: Prepared) -> Outcome:
     # Step 1 of every method: noise on every entry (certified: and on a sum of loads or costs).
     task.progress("noise on every entry")
     noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
+    # From here on powers are counted in a unit that suits the solvers.
+    units = task.problem.units(prepared.unit)
+    noisy = _counted(noisy, task, units)
+    inner = _in_units(task, prepared.unit)
     try:
-        return _RUN[task.settings.method](task, prepared, noisy)
+        found = _RUN[task.settings.method](inner, prepared, noisy)
     except Unsolved as trouble:
-        why = trouble.what
+        found = _failed(inner, prepared, noisy.values, trouble.what)
     except GridveilError:
         raise
     except TROUBLE as trouble:
-        why = type(trouble).__name__
-    return Outcome(_clipped(noisy.values, task.problem), "none", None, {"restoration failed": why})
+        found = _failed(inner, prepared, noisy.values, type(trouble).__name__)
+    return replace(found, values=found.values * units)
+
+
+def _counted(noisy: NoisyEntries, task: Task, units: Floats) -> NoisyEntries:
+    """The noisy entries, and their sum, counted in units."""
+    summed = task.problem.summed
+    own = 1.0 if summed is None else float(units[task.problem.public.parts[summed.name]][0])
+    total = None if noisy.total is None else noisy.total / own
+    return NoisyEntries(noisy.values / units, noisy.scale / units, total, noisy.total_scale / own)
+
+
+def _in_units(task: Task, unit: float) -> Task:
+    """The task with powers counted in a unit: what is public of it."""
+    if unit == 1.0:
+        return task
+    settings = task.settings
+    published = settings.published_total
+    inner = replace(
+        settings,
+        published_total=None if published is None else published / unit,
+        catalogue=tuple(rating / unit for rating in settings.catalogue),
+    )
+    return replace(task, problem=task.problem.in_units(unit), settings=inner)
+
+
+def _failed(task: Task, prepared: Prepared, values: Floats, why: str) -> Outcome:
+    shown = _clipped(values, task.problem, prepared)
+    return Outcome(shown, "none", None, {"restoration failed": why})
 
 
 def _laplace(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     """Noise on every entry, then clipping."""
-    return Outcome(_clipped(noisy.values, task.problem))
+    return Outcome(_clipped(noisy.values, task.problem, prepared))
 
 
 def _certified(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
@@ -174,14 +231,13 @@ def _certified(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
             aim,
             task.problem,
             margin=task.settings.margin,
-            decimals=DECIMALS,
+            decimals=_decimals(task.problem, prepared),
+            unit=task.problem.units(prepared.unit),
             progress=task.progress,
         )
     except Unsolved as trouble:
         # What was learned in step 2 is better than the noisy entries.
-        return Outcome(
-            _clipped(aim.centre, task.problem), "none", None, {"restoration failed": trouble.what}
-        )
+        return _failed(task, prepared, aim.centre, trouble.what)
     return Outcome(
         served.values,
         "cutting planes with Clarabel and HiGHS",
@@ -210,11 +266,12 @@ def _paper(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     for step in range(1, settings.rounds + 1):
         task.progress(f"round {step} of {settings.rounds}")
         # Step 2: a model of the worst cost.
-        costs = scores.solve(values, problem.models, ("cost",)).cost
+        costs = scores.solve(values, problem.models, ("cost",)).cost * prepared.unit
         chosen.append(prepared.costs.worst(task.account, task.sealed, costs, epsilon))
         # Step 3: the cost of the model just chosen.
         model = take(problem.models, np.array(chosen[-1:]))
-        goals.append(prepared.costs.cost(task.account, task.sealed, model, epsilon))
+        cost = prepared.costs.cost(task.account, task.sealed, model, epsilon)
+        goals.append(cost / prepared.unit)
         # Step 4: restoration; where it fails the next round goes on from the values as they are.
         try:
             found = _match(task, matcher, chosen, goals, values)
@@ -225,8 +282,8 @@ def _paper(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
     if failed:
         facts[FAILED] = failed
     if found is None:
-        return Outcome(_clipped(values, problem), "none", None, facts)
-    return Outcome(_clipped(values, problem), found.solver, found.gap, facts)
+        return Outcome(_clipped(values, problem, prepared), "none", None, facts)
+    return Outcome(_clipped(values, problem, prepared), found.solver, found.gap, facts)
 
 
 def _match(
@@ -317,8 +374,17 @@ def slack_of(problem: Problem) -> tuple[Model, ...]:
     return ("relaxed",) if adequate else ("relaxed", "shed")
 
 
-def _clipped(values: Floats, problem: Problem) -> Floats:
-    return np.clip(np.round(values, DECIMALS), problem.public.low, problem.public.high)
+def _decimals(problem: Problem, prepared: Prepared) -> Ints:
+    """How many decimals every released entry has."""
+    found = np.zeros(problem.public.entries, dtype=np.int64)
+    for name, part in problem.public.parts.items():
+        found[part] = prepared.decimals[name]
+    return found
+
+
+def _clipped(values: Floats, problem: Problem, prepared: Prepared) -> Floats:
+    rounded = Rounding(_decimals(problem, prepared), problem.units(prepared.unit))(values)
+    return np.clip(rounded, problem.public.low, problem.public.high)
 
 
 _RUN = {"laplace": _laplace, "certified": _certified, "paper": _paper}

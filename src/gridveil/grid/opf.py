@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from gridveil.errors import InputError
 from gridveil.grid.network import Network
 from gridveil.grid.population import Population
+from gridveil.grid.scaling import scaled, unit_of
 from gridveil.grid.solving.flows import Convention
 from gridveil.grid.solving.formulation import Formulation
 from gridveil.grid.solving.ladder import Ladder, Status
@@ -45,6 +46,8 @@ __all__ = ["Engine", "Solutions", "Status", "solve_population"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_POWERS = ("cost", "bound", "violation", "error", "dispatch", "flow", "shed", "overload")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solutions:
@@ -59,7 +62,8 @@ class Solutions:
     bound, gap
         A proved lower bound of the cost, and how far the cost is above it, relatively.
     violation
-        MW by which the solution misses a limit that can't be bought; at most 1e-6 if certified.
+        MW by which the solution misses a limit that can't be bought; at most 1e-6 if certified (of
+        the unit that the network is solved in, for very small and very large ones).
     error
         How much too high the cost may be, in $/h, because of linear pieces of quadratic costs.
     dispatch
@@ -134,8 +138,10 @@ class Engine:
         quadratic: Literal["exact"] | int = "exact",
         tolerance: float = 1e-9,
         rows: Literal["lazy", "all"] = "lazy",
+        unit: float | None = None,
     ) -> None:
-        self._network = _plain(network)
+        self._unit = unit_of(_plain(network)) if unit is None else unit
+        self._network = scaled(network, self._unit)
         self._settings = Settings(model, slack_price, convention, quadratic, tolerance, rows)
         self._forms: dict[bool, Formulation] = {}
         self._ladders: dict[bool, Ladder] = {}
@@ -157,7 +163,8 @@ class Engine:
         """
         models = Population(1) if population is None else population
         check_population(self._network, models)
-        limits, kept = check_capacity(self._network, capacity), check_keep(keep)
+        given = capacity if capacity is None else _in_units(capacity, self._unit)
+        limits, kept = check_capacity(self._network, given), check_keep(keep)
         size = _chunk(chunk, self._network)
         parts: list[Part] = []
         done = 0
@@ -167,7 +174,7 @@ class Engine:
             done += some.size
             if progress is not None:
                 progress(done, models.size)
-        return _joined(parts)
+        return _joined(parts, self._unit)
 
     def _ladder(self, *, own_costs: bool, fresh: bool) -> Ladder:
         if own_costs not in self._forms:
@@ -194,6 +201,7 @@ def solve_population(
     keep: Sequence[str] = ("cost",),
     tolerance: float = 1e-9,
     rows: Literal["lazy", "all"] = "lazy",
+    unit: float | None = None,
     executor: Any = None,
     workers: int | None = None,
     chunk: int | None = None,
@@ -229,6 +237,9 @@ def solve_population(
         Relative gap up to which a cost counts as certified.
     rows
         "lazy": branch limits enter when they are broken; "all": all at once (small networks).
+    unit
+        MW, a power of two: tolerances of solvers are in this unit. Chosen from the size of the
+        network by default; 1 for most.
     executor
         Any `concurrent.futures.Executor`, or a Dask `Client`. Public data only.
     workers
@@ -255,15 +266,22 @@ def solve_population(
             quadratic=quadratic,
             tolerance=tolerance,
             rows=rows,
+            unit=unit,
         )
         return engine.solve(
             population, capacity=capacity, keep=keep, chunk=chunk, progress=progress, fresh=True
         )
-    chunks = _chunks(_plain(network), population, capacity, settings, keep, chunk)
+    size = unit_of(_plain(network)) if unit is None else unit
+    given = capacity if capacity is None else _in_units(capacity, size)
+    chunks = _chunks(scaled(network, size), population, given, settings, keep, chunk)
     if executor is not None:
-        return _joined(solve_by_workers(executor, chunks, progress))
+        return _joined(solve_by_workers(executor, chunks, progress), size)
     with processes(_at_least_one(workers, "workers")) as pool:
-        return _joined(solve_by_workers(pool, chunks, progress))
+        return _joined(solve_by_workers(pool, chunks, progress), size)
+
+
+def _in_units(capacity: ArrayLike, unit: float) -> Floats:
+    return np.asarray(capacity, dtype=float) / unit
 
 
 def _chunks(
@@ -300,7 +318,10 @@ def _at_least_one(value: int | None, name: str) -> int:
     return value
 
 
-def _joined(parts: list[Part]) -> Solutions:
+def _joined(parts: list[Part], unit: float) -> Solutions:
     if not parts:
         raise InputError("The population has no models.", remedy="Give at least one.")
-    return Solutions(**{name: np.concatenate([p[name] for p in parts]) for name in parts[0]})
+    found = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    if unit != 1.0:
+        found |= {name: found[name] * unit for name in _POWERS if name in found}
+    return Solutions(**found)

@@ -253,6 +253,18 @@ class Problem:
         self.price = price
         self.kinds = tuple(KINDS[name] for name in public.parameters)
 
+    def in_units(self, unit: float) -> Problem:
+        """The same with powers counted in this unit (MW); see `scaling`."""
+        return Problem(self.public.in_units(unit), self.models, self.price)
+
+    def units(self, unit: float) -> Floats:
+        """What every entry is counted in then: powers in the unit, costs in $/MWh as before."""
+        found = np.ones(self.public.entries)
+        for kind in self.kinds:
+            if kind.unit == "MW":
+                found[self.public.parts[kind.name]] = unit
+        return found
+
     @property
     def slack(self) -> tuple[Model, ...]:
         """The model of the Lipschitz cost."""

@@ -26,6 +26,7 @@ from gridveil.grid.ranges import (
     check_parameters,
     check_ranges,
 )
+from gridveil.grid.scaling import scaled_table
 from gridveil.privacy.sealed import Limits, Sealed, seal, seal_together
 
 __all__ = [
@@ -183,6 +184,18 @@ class PublicNetwork:
                 start += int(mask.sum())
                 tables[table] = replace(tables[table], **{column: filled})
         return Network(self.name, self.base_mva, source=self.source, **tables)
+
+    def in_units(self, unit: float) -> PublicNetwork:
+        """The same network with powers in this unit (MW); see `scaling`. It can't be written."""
+        tables: dict[str, Any] = {
+            name: PublicTable(scaled_table(table._table, name, unit), table._private)
+            for name, table in ((name, getattr(self, name)) for name in TABLES)
+        }
+        limits = {
+            name: Limits(one.low / unit, one.high / unit) if PARAMETERS[name][2] == "MW" else one
+            for name, one in self.limits.items()
+        }
+        return replace(self, base_mva=self.base_mva / unit, limits=limits, source=None, **tables)
 
     def __repr__(self) -> str:
         private = [

@@ -140,6 +140,11 @@ class EntriesQuery:
         """Raise `InputError` where the query can't be asked at this epsilon; opens nothing."""
         calibrate_laplace(self.sensitivity, epsilon, self.limits)
 
+    def scale(self, epsilon: Fraction) -> Floats:
+        """The scale of the noise on every entry: public, and known before anything is charged."""
+        width = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        return np.asarray(width / self._coefficients)
+
     def ask(self, account: Account, sealed: Sealed[Parts], epsilon: Fraction) -> NoisyEntries:
         """Ask it, for epsilon."""
         noisy = laplace(
@@ -196,22 +201,28 @@ class CostQuery:
         What is released; its price is what makes the costs Lipschitz.
     alphas
         How far one entry of each parameter may move.
+    unit
+        What the engine counts power in (MW): public, since its tolerances are in it.
     """
 
-    def __init__(self, problem: Problem, alphas: Mapping[str, Fraction]) -> None:
+    def __init__(
+        self, problem: Problem, alphas: Mapping[str, Fraction], *, unit: float = 1.0
+    ) -> None:
         problem.check_cost_query()
         self._private = problem
         self._settings: dict[str, Any] = {
             "model": problem.slack,
             "slack_price": None if problem.slack == ("strict",) else float(problem.price),
+            "unit": unit,
         }
+        self._miss = VIOLATION * unit
         self._lowest, self._highest = self._range()
         steepest = max(problem.kinds, key=lambda kind: problem.steepness(kind) * alphas[kind.name])
         # The certified gap is relative to the cost, which lies in the public range.
         limits = len(problem.public.branches) + len(problem.public.buses)
         highest = max(float(problem.price), highest_cost(problem.public, problem.models), 1.0)
-        room = VIOLATION * _ROOM * highest * limits
-        self._off = GAP * max(1.0, abs(self._lowest), abs(self._highest)) + room
+        room = self._miss * _ROOM * highest * limits
+        self._off = GAP * max(unit, abs(self._lowest), abs(self._highest)) + room
         self.sensitivity = Sensitivity(
             problem.steepness(steepest) * alphas[steepest.name],
             steepest.why,
@@ -303,7 +314,7 @@ class CostQuery:
         )
         if (found.status > Status.UNCERTIFIED).any() or found.room_price is None:
             raise ArithmeticError
-        off = found.cost - found.bound + VIOLATION * found.room_price
-        if not ((off <= self._off) & (found.violation <= VIOLATION)).all():
+        off = found.cost - found.bound + self._miss * found.room_price
+        if not ((off <= self._off) & (found.violation <= self._miss)).all():
             raise ArithmeticError
         return found.cost

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, show_exact
 from gridveil.grid.formats import SUFFIXES, Source
-from gridveil.grid.methods import DECIMALS, Outcome, Prepared, Settings, Task, prepare, run
+from gridveil.grid.methods import Outcome, Prepared, Settings, Task, prepare, run
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
 from gridveil.grid.parameters import Problem
@@ -167,7 +167,8 @@ class GridPlan(Plan[GridRelease]):
     def _run(self, account: Account, progress: Progress) -> GridRelease:
         task = Task(account, self.sealed, self.problem, self.settings, progress)
         outcome = run(task, self.prepared)
-        return GridRelease(task, outcome, _facts(task, outcome, public_curves=self.public_curves))
+        facts = _facts(task, outcome, self.prepared.decimals, public_curves=self.public_curves)
+        return GridRelease(task, outcome, facts)
 
 
 def release(
@@ -333,7 +334,9 @@ def plan(
     )
 
 
-def _facts(task: Task, outcome: Outcome, *, public_curves: bool) -> Facts:
+def _facts(
+    task: Task, outcome: Outcome, decimals: Mapping[str, int], *, public_curves: bool
+) -> Facts:
     problem, settings = task.problem, task.settings
     public, models = problem.public, problem.models
     what = ", ".join(public.parameters)
@@ -343,7 +346,7 @@ def _facts(task: Task, outcome: Outcome, *, public_curves: bool) -> Facts:
         "parameters": list(public.parameters),
         "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
         "models": models.size,
-        "decimals of released values": DECIMALS,
+        "decimals of released values": dict(decimals),
     }
     if settings.method == "certified":
         known["margin"] = settings.margin

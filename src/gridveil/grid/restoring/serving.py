@@ -16,12 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gridveil.grid.parameters import Problem
 from gridveil.grid.population import Population
 from gridveil.grid.restoring.master import Aim, Cuts, Total, Unsolved, nearest, unreachable
 from gridveil.grid.restoring.oracle import Oracle
+from gridveil.grid.restoring.rounding import Rounding
 from gridveil.grid.solving.ladder import PROOF
 
 Floats = NDArray[np.float64]
@@ -38,7 +39,7 @@ _ROUNDS = 200
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """Values that serve the models, rounded to the public grid.
+    """Values that serve the models, rounded.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ def serve(
     problem: Problem,
     *,
     margin: float,
-    decimals: int,
+    decimals: ArrayLike,
+    unit: ArrayLike = 1.0,
     progress: Callable[[str], None] | None = None,
 ) -> Served:
     """Project the aim onto the values that serve every model.
@@ -78,7 +80,9 @@ def serve(
     margin
         The share of every capacity that is kept in reserve.
     decimals
-        How many decimals released values have.
+        How many decimals released values have: one number, or one for each entry.
+    unit
+        What the entries are counted in (see `scaling`); the decimals are those of MW and $/MWh.
 
     Raises
     ------
@@ -86,13 +90,13 @@ def serve(
         Where a solver gave up on a public problem.
     """
     say = progress or (lambda words: None)
-    models = problem.models
+    models, rounding = problem.models, Rounding(decimals, unit)
     if problem.curvature < 0:
         # Costs decide nothing about feasibility.
         values = nearest(aim, Cuts(len(aim.centre)))
         assert values is not None
-        return Served(_rounded(values, aim, decimals), 0, (), 1, 0)
-    search = _Search(aim, problem, decimals, say)
+        return Served(_rounded(values, aim, rounding), 0, (), 1, 0)
+    search = _Search(aim, problem, rounding, say)
     reserve = np.full(models.size, margin)
     values = search.run(_with_reserve(models, problem, reserve), search.first())
     while tight := [model for model in sorted(search.gone) if reserve[model]]:
@@ -100,7 +104,7 @@ def serve(
         reserve[tight] = 0.0
         search.gone.difference_update(tight)
         values = search.run(_with_reserve(models, problem, reserve), values)
-    values = _rounded(values, aim, decimals)
+    values = _rounded(values, aim, rounding)
     unserved = _short(problem, values, sorted(search.gone))
     bare = 0 if margin == 0 else int((reserve == 0).sum()) - len(unserved)
     return Served(values, bare, unserved, search.rounds, len(search.cuts))
@@ -116,19 +120,19 @@ def _short(problem: Problem, values: Floats, some: list[int]) -> tuple[int, ...]
 
 class _Search:
     def __init__(
-        self, aim: Aim, problem: Problem, decimals: int, say: Callable[[str], None]
+        self, aim: Aim, problem: Problem, rounding: Rounding, say: Callable[[str], None]
     ) -> None:
         self.cuts = Cuts(len(aim.centre))
         self.gone: set[int] = set()
         self.rounds = 0
         self._aim = aim
         self._private = problem
-        self._decimals = decimals
+        self._rounding = rounding
         self._say = say
         # Rounding moves a value by up to half a step, or a whole one where a total must be met:
         # cuts leave room for it.
         held = any(total.weight is None for total in aim.totals)
-        self._slip = (1.0 if held else 0.5) * 10.0**-decimals
+        self._slip = (1.0 if held else 0.5) * rounding.step(len(aim.centre))
 
     def first(self) -> Floats:
         """The values nearest to the aim in the box."""
@@ -145,7 +149,7 @@ class _Search:
             if len(asked) == 0:
                 return values
             self.rounds += 1
-            look = oracle.at(_rounded(values, self._aim, self._decimals), asked)
+            look = oracle.at(_rounded(values, self._aim, self._rounding), asked)
             short = ~(look.value <= SERVED)
             self._say(f"serving every model, round {self.rounds}: {int(short.sum()):,} not served")
             # Where a solver gave up there is nothing to go by.
@@ -181,10 +185,10 @@ class _Search:
         # Deepest first: how far the values are from the cut's plane.
         size = np.maximum(np.linalg.norm(slope, axis=1), 1e-12)
         order = np.argsort(-short / size, kind="stable")[:_CUTS_AT_ONCE]
-        at = _rounded(values, self._aim, self._decimals)
+        at = _rounded(values, self._aim, self._rounding)
         for place in order[np.isfinite(short[order])]:
             row = slope[place]
-            spare = _SPARE + self._slip * float(np.abs(row).sum())
+            spare = _SPARE + float(self._slip @ np.abs(row))
             bound = float(row @ at) - float(short[place]) - spare
             self.cuts.add(row, bound, int(models[place]))
 
@@ -197,19 +201,22 @@ def _with_reserve(models: Population, problem: Problem, reserve: Floats) -> Popu
     return replace(models, capacity=capacity / (1 + reserve[:, None]))
 
 
-def _rounded(values: Floats, aim: Aim, decimals: int) -> Floats:
+def _rounded(values: Floats, aim: Aim, rounding: Rounding) -> Floats:
     """The values with so many decimals, in the box, and with the total that must be met."""
-    found = np.clip(np.round(values, decimals), aim.low, aim.high)
+    found = np.clip(rounding(values), aim.low, aim.high)
     for total in aim.totals:
         if total.weight is None:
-            found = _met(total, found, values, aim, decimals)
+            found = _met(total, found, values, aim, rounding)
     return found
 
 
-def _met(total: Total, rounded: Floats, values: Floats, aim: Aim, decimals: int) -> Floats:
+def _met(total: Total, rounded: Floats, values: Floats, aim: Aim, rounding: Rounding) -> Floats:
     """Round some entries the other way, so that the sum is as near to the total as it can be."""
-    short = round((total.goal - float(total.row @ rounded)) * 10.0**decimals)
-    other = np.round(rounded + np.sign(short) * 10.0**-decimals, decimals)
+    steps = rounding.step(len(values))
+    # Those of one parameter, which all have the same decimals.
+    step = float(steps[total.row == 1].min(initial=np.inf))
+    short = round((total.goal - float(total.row @ rounded)) / step)
+    other = rounding(rounded + np.sign(short) * steps)
     possible = (other >= aim.low) & (other <= aim.high) & (total.row == 1)
     # Those first that rounding moved furthest away from it.
     order = np.argsort((rounded - values) * np.sign(short), kind="stable")
