@@ -15,14 +15,14 @@
     if (className) made.className = className;
     return made;
   };
-  // Three digits, whatever the size: an error of 0.004 MW is not 0.00.
+  // Digits that say something, whatever the size: an error of 0.004 MW is not 0.00.
   const number = (value) =>
     value >= 100 || value === 0
       ? value.toFixed(0)
       : value >= 1
         ? value.toFixed(value >= 10 ? 1 : 2)
         : value >= 1e-4
-          ? String(Number(value.toPrecision(2)))
+          ? value.toPrecision(2)
           : value.toExponential(1);
 
   // -- the controls ------------------------------------------------------------------------------
@@ -125,7 +125,7 @@
     for (const one of kind.parameters) {
       pair(`alpha-${one.name}`, $(`alpha-${one.name}-slider`), one.alphas);
     }
-    $("parameter-text").hidden = kind.parameters.length < 2;
+    for (const id of ["parameter-legend", "parameter-text"]) $(id).hidden = kind.parameters.length < 2;
     options("methods", "method", kind.methods, kind.methods[0].name, ask);
     $("size-label").textContent = `Stand-in: ${kind.size.counts}`;
     $("size").value = kind.size.first;
