@@ -83,6 +83,11 @@ def plans(browser: Browser, ledger: Path) -> None:
         page = open_page(browser, server.url, size, dark=dark)
         page.check(f"input[name=kind][value={kind}]")
         page.fill("#dataset", "demo turbine" if kind == "wind" else "demo grid")
+        if kind == "grid":  # two parameters at once
+            page.check("#private-load")
+            page.fill("#range-capacity", "50:1000")
+            page.fill("#range-load", "0:500")
+            page.locator("#command", has_text="--parameter capacity,load").wait_for()
         # Until every epsilon of the chart is there: the chart of this kind, not of the one before.
         command = page.locator("#command", has_text=f"gridveil {kind} release")
         command.wait_for(timeout=300_000)
