@@ -134,6 +134,13 @@ def test_of_parameters_charged_together_the_largest_factor_counts(ledger):
     assert (made.charged, made.spent) == (3, 5)
 
 
+def test_a_parameter_is_charged_once_in_a_charge(ledger):
+    twice = [adjacency("load", 10), adjacency("load", 5)]
+    with pytest.raises(InputError, match="once"):
+        ledger.charge("farm", epsilon=1, adjacency=twice, purpose="a test")
+    assert ledger.entries() == []
+
+
 def shares(ledger, alpha, measure="kW", **capacities):
     wholes = {name: Fraction(whole) for name, whole in capacities.items()}
     of = adjacency("power", alpha, "of capacity", wholes=wholes, measure=measure)

@@ -100,3 +100,14 @@ def test_an_unknown_version_is_not_guessed_at(ledger, version):
         ledger._file.append(connection, "charge", "south grid", json.loads(json.dumps(body)))
     with pytest.raises(LedgerError, match="can't be understood"):
         ledger.totals("south grid")
+
+
+def test_one_farm_under_two_old_spellings_is_one_dataset(old):
+    """Both spendings add up at the larger of both references, under the lower of both caps."""
+    totals = old.totals("North Farm")
+    assert totals.reference["power"].alpha == Fraction(3, 20)
+    assert totals.counted == {6: 3, 9: 1}  # 5% three times, 15% once
+    assert (totals.spent, totals.cap, totals.overspent) == (4, 3, 1)
+    assert len(old.all_totals()) == 2
+    old.set_cap("north farm", 8, alpha="15%")
+    assert old.totals("north_farm").remaining == 4

@@ -108,6 +108,8 @@ class Ledger:
         amount = exact(epsilon, name="epsilon")
         if not adjacency:
             raise InputError("A charge needs at least one private parameter.")
+        if len({one.key for one in adjacency}) < len(adjacency):
+            raise InputError("A charge names every private parameter once.")
         with self._file.transaction() as (connection, entries):
             everyone = self._everyone(entries)
             name, warnings = identify(dataset, sketch, everyone, reason)
@@ -137,9 +139,8 @@ class Ledger:
             if sketch is not None:
                 body["sketch"] = sketch.to_json()
             if reason is not None:
-                others = [key for key, one in everyone.items() if looks_like(sketch, one)]
-                mine = name_key(totals.dataset)
-                others = sorted(key for key in others if key != mine)
+                like = {key for key, one in everyone.items() if looks_like(sketch, one)}
+                others = sorted(like - {name_key(totals.dataset)})
                 body["distinct"] = {"from": others, "reason": reason}
             entry = self._file.append(connection, "charge", totals.dataset, body)
             self._add(totals, entry)
