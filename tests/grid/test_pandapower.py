@@ -300,13 +300,12 @@ def plant(net, numbers, names):
     }  # fmt: skip
     for table in {table for name in names for table in carriers[name]}:
         net[table]["name"] = [f"{text} {k}" for k in range(len(net[table]))]
-    for table in ("load", "gen", "sgen"):
+    sizes = {"load": ("load",), "generator_limit": ("gen", "sgen")}
+    for table in {table for name in names for table in sizes.get(name, ())}:
         net[table]["sn_mva"] = some(net[table])
-    for column in ("min_q_mvar", "max_q_mvar"):
-        for table in ("gen", "sgen", "ext_grid"):
-            net[table][column] = some(net[table])
     net.gen.loc[0, "p_mw"] = numbers[-1]
-    net.poly_cost["cq1_eur_per_mvar"] = some(net.poly_cost)
+    if "cost" in names:
+        net.poly_cost["cq1_eur_per_mvar"] = some(net.poly_cost)
     pp.create_measurement(net, "p", "bus", float(numbers[0]), 1.0, 0, name=text)
     pp.create_group(net, "bus", [[0]], name=text)
     for name in ("res_line", "res_bus", "res_gen", "res_load", "res_trafo"):
@@ -374,30 +373,32 @@ def test_a_release_holds_no_copy_of_the_private_numbers(make, names, tmp_path):
     assert set(leaks(tmp_path / "all.json", numbers)) == set(numbers)
 
 
+def all_digits(values, digits=3):
+    """In place of `coarse`, as a control: all digits."""
+    return np.asarray(values)
+
+
 def three_digits(values):
     power = np.floor(np.log10(np.where(values, np.abs(values), 1.0)))
     return np.round(values / 10 ** (power - 2)) * 10 ** (power - 2)
 
 
-def as_published(network, names, rated):
-    """The network with the impedances that a release has: where ratings are private, three digits
-    of those that the file gives on a rating."""
-    lines = network.branches
+def as_published(network, names):
+    """The network with the impedances that a release has."""
     if "capacity" not in names:
         return network
-    few = {
-        name: np.where(rated, three_digits(getattr(lines, name)), getattr(lines, name))
-        for name in ("resistance", "reactance")
-    }
-    return replace(network, branches=replace(lines, **few))
+    rated, resistance, reactance = fmt.published_impedance(fmt.strip(network.source.data, names))
+    assert rated.sum() == 2
+    lines = network.branches
+    np.testing.assert_allclose(resistance, lines.resistance, rtol=6e-3)
+    np.testing.assert_allclose(reactance, lines.reactance, rtol=6e-3)
+    return replace(network, branches=replace(lines, resistance=resistance, reactance=reactance))
 
 
 @pytest.mark.parametrize("names", SETS)
 def test_a_release_reads_as_the_released_network(names, tmp_path):
     network = fmt.read(wide_net())
-    rated = [not name.startswith("line") for name in network.branches.name]
-    assert sum(rated) == 2
-    wanted = released(as_published(network, names, rated), names)
+    wanted = released(as_published(network, names), names)
     path = tmp_path / "release.json"
     net = fmt.write_release(wanted, path, names)
     again = fmt.read(path)
@@ -443,29 +444,29 @@ def other_numbers(net, names):
     scale("load", ("p_mw", "q_mvar", "scaling"), moving)
     scale("load", ("min_p_mw", "max_p_mw"), ~moving)
     scale("gen", ("p_mw",), [0])
-    scale("sgen", ("p_mw", "scaling"), [1])
+    scale("sgen", ("p_mw", "scaling", "q_mvar"), [1])
     if "capacity" in names:
-        scale("line", ("max_i_ka", "df", "max_loading_percent", "c_nf_per_km"))
+        scale("line", ("max_i_ka", "df", "max_loading_percent"))
         scale("trafo", ("df", "max_loading_percent"))
         # Two circuits of twice the length, on another rating: the same impedance.
         net.line[["parallel", "length_km"]] *= 2
+        net.line["c_nf_per_km"] /= 4
         net.trafo[["sn_mva", "vk_percent", "vkr_percent"]] *= 1.371
         net.trafo["parallel"], net.trafo["sn_mva"] = 2, net.trafo.sn_mva / 2
         net.trafo["i0_percent"] /= 1.371
+        net.trafo["pfe_kw"] /= 2
         net.impedance[["sn_mva", "rft_pu", "rtf_pu", "xft_pu", "xtf_pu"]] *= 1.371
     if "load" in names:
-        scale("load", ("p_mw", "q_mvar", "scaling"))
+        scale("load", ("p_mw", "q_mvar", "scaling", "sn_mva"))
     if "generator_limit" in names:
         for table in ("gen", "sgen", "ext_grid"):
-            scale(table, ("min_p_mw", "max_p_mw", "p_mw", "scaling"))
+            scale(table, ("min_p_mw", "max_p_mw", "p_mw", "scaling", "sn_mva"))
         scale("load", ("min_p_mw", "max_p_mw"))
     if "cost" in names:
         scale("poly_cost", ("cp1_eur_per_mw",))
         net.pwl_cost["points"] = [
             [[a, b, 1.2 * c] for a, b, c in row] for row in net.pwl_cost.points
         ]
-    for table in ("gen", "sgen", "load"):
-        scale(table, ("sn_mva", "q_mvar") if table != "load" else ("sn_mva",))
     return net
 
 
@@ -530,8 +531,7 @@ def test_the_rating_of_a_transformer_can_not_be_worked_out(route, tmp_path, monk
     assert ratings.max() > 37.3 * 1.5
     assert np.mean(np.abs(ratings - 37.3) < 2) < 0.2
     # The control: with all digits there is one.
-    where = {"file": "formats.pandapower_release", "split": "public"}[route]
-    monkeypatch.setattr(f"gridveil.grid.{where}.coarse", np.asarray)
+    monkeypatch.setattr("gridveil.grid.formats.pandapower_release.coarse", all_digits)
     assert possible_ratings(*published(), np.asarray) == {(11.2, 37.3)}
 
 
@@ -539,7 +539,8 @@ def test_units_in_parallel_are_published_as_one(tmp_path):
     """Half the rating twice is the same transformer; so is a line with more circuits."""
     twice = rated_net(parallel=2)
     twice.trafo["sn_mva"] /= 2
-    twice.line["parallel"], twice.line["length_km"] = 3, 30.0
+    twice.line["parallel"], twice.line["length_km"] = 2, 20.0
+    twice.line["c_nf_per_km"] /= 4
     texts = []
     for net in (rated_net(), twice):
         network = fmt.read(net).with_capacity([55.0, 41.0])
@@ -560,11 +561,10 @@ def test_a_set_power_is_published_where_a_unit_can_not_move(parameter):
     assert bare.sgen.p_mw.tolist() == [7.9133 if fixed else 0.0, 0.0]
     assert bare.sgen.scaling.tolist() == [0.871 if fixed else 1.0, 1.0]
     assert bare.gen.scaling.tolist() == [1.0, 1.0]
-    assert not bare.sgen.q_mvar.any()
+    assert bare.sgen.q_mvar.tolist() == [1.0, 0.0]
     moving = bare.load[net.load.controllable]
     assert moving[["p_mw", "q_mvar", "scaling"]].to_numpy().tolist() == [[0.0, 0.0, 1.0]]
-    for table in ("gen", "sgen", "load"):
-        assert bare[table].sn_mva.isna().all()
+    assert bare.gen.sn_mva.isna().tolist() == [not fixed, True]
     # Bounds of a load that can't move are no limits of a unit; those of one that can are.
     still = bare.load[~net.load.controllable]
     for name in ("min_p_mw", "max_p_mw"):
@@ -610,7 +610,7 @@ def test_rundcopp_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path
 def test_a_curve_of_two_points_is_refused_with_private_limits_too():
     net = pwl_net()
     net.pwl_cost.at[0, "points"] = [[3.1187, 61.7273, 22.713]]
-    with pytest.raises(InputError, match=r"1 of . generators have piecewise-linear costs"):
+    with pytest.raises(InputError, match=r"1 of \d generators have piecewise-linear costs"):
         fmt.read(net).split("generator_limit", (-500, 500))
 
 
@@ -640,6 +640,45 @@ def test_pwl_breakpoints_follow_the_released_limits(tmp_path):
     unit = network.generators.name.index("gen")
     assert again.generators.points[unit][[0, -1], 0].tolist() == [3.0, 64.8]
     assert solve(again).cost[0] == pytest.approx(solve(wanted).cost[0], rel=1e-5)
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_the_libraries_are_not_shown(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pp.to_json(wide_net(), str(tmp_path / "net.json"))
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        network = fmt.read(tmp_path / "net.json")
+        _, public = network.split("capacity", (1, 500))
+        public.with_values(public.high).write(tmp_path / "released.json")
+    assert [str(one.message) for one in shown] == []
+
+
+def test_lines_without_a_loading_limit_are_limited_on_request():
+    net = wide_net()
+    net.line = net.line.drop(columns="max_loading_percent")
+    network = fmt.read(net)
+    assert np.isinf(network.branches.capacity[: len(net.line)]).all()
+    assert any("6 lines and transformers have no max_loading_percent" in n for n in network.notes)
+    limited = grid.read_case(net, max_loading=100)
+    rating = net.line.max_i_ka * net.line.df * net.line.parallel * 110 * np.sqrt(3)
+    np.testing.assert_allclose(limited.branches.capacity[: len(net.line)], rating)
+    with pytest.raises(InputError, match="max_loading is 0"):
+        fmt.read(net, max_loading=0)
+    with pytest.raises(InputError, match="snapshot is for networks of PyPSA"):
+        grid.read_case(net, snapshot="now")
+
+
+def test_all_elements_that_the_model_does_not_have_are_named_at_once():
+    net = wide_net()
+    pp.create_storage(net, 1, 1.0, 2.0)
+    pp.create_storage(net, 2, 1.0, 2.0)
+    pp.create_dcline(net, 0, 1, 1.0, 0.0, 0.0, 1.0, 1.0)
+    with pytest.raises(InputError, match="2 problems") as caught:
+        fmt.read(net)
+    assert "1 dcline in service" in str(caught.value)
+    assert "2 storage in service" in str(caught.value)
 
 
 # --- bad input -----------------------------------------------------------------------------------

@@ -42,14 +42,14 @@ SETS = [(name,) for name in PARAMETERS] + list(combinations(PARAMETERS, 2)) + [P
 logging.getLogger("pypsa").setLevel(logging.ERROR)
 
 
-def wide():
-    return _wide().copy()
+def wide(*more):
+    return _wide(*more).copy()
 
 
 @functools.cache
-def _wide():
-    """Every element that is read, with numbers that turn up nowhere else, at two snapshots."""
-    n = pypsa.Network(snapshots=["one", "two"], name="wide")
+def _wide(*more):
+    """Every element that is read, with numbers that turn up nowhere else, at a snapshot or more."""
+    n = pypsa.Network(snapshots=["one", *more], name="wide")
     for k in range(5):
         n.add("Bus", f"node {k}", v_nom=110.0, x=float(k), y=2.0 * k)
     for k, (a, b) in enumerate([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]):
@@ -66,12 +66,14 @@ def _wide():
     )  # fmt: skip
     for k, bus in enumerate([1, 2, 3, 4, 4]):
         n.add("Load", f"load {k}", bus=f"node {bus}", p_set=13.1717 + 3.7 * k, q_set=2.3131 + k / 7)
-    n.loads_t.p_set["load 0"] = [15.7717, 8.1133]
+    n.loads_t.p_set["load 0"] = [15.7717, 8.1133][: len(n.snapshots)]
     n.add("Generator", "slack", bus="node 0", control="Slack", p_nom=141.991, marginal_cost=41.377)
     n.add("Generator", "unit", bus="node 3", p_nom=61.7273, p_min_pu=0.0513, p_max_pu=0.9137,
           marginal_cost=23.711, marginal_cost_quadratic=0.08317)  # fmt: skip
     n.add("Generator", "peaker", bus="node 2", p_nom=47.7713, marginal_cost=63.197)
-    n.generators_t.p_max_pu["slack"] = [0.9717, 0.5311]
+    n.generators.loc["slack", "p_max_pu"] = 0.9717
+    if more:
+        n.generators_t.p_max_pu["slack"] = [0.9717, 0.5311]
     n.add("Generator", "fixed", bus="node 4", p_nom=19.3331, p_set=7.9133, marginal_cost=5.373)
     return n
 
@@ -124,7 +126,7 @@ def test_cost_and_prices_are_those_of_optimize(case):
 
 @pytest.mark.parametrize("snapshot", ["one", "two"])
 def test_every_element_means_what_optimize_takes_it_for(snapshot):
-    n = wide()
+    n = wide("two")
     network = fmt.read(n, snapshot=snapshot)
     found = solve(network)
     optimize(n, snapshot)
@@ -217,7 +219,7 @@ def private_numbers(n, network, names):
         "load": [network.buses.load, n.loads.p_set, n.loads.q_set, n.loads_t.p_set["load 0"]],
         "generator_limit": [
             units.p_min, units.p_max, n.generators.p_nom, n.generators.p_min_pu,
-            n.generators.p_max_pu, n.generators.p_set, n.generators_t.p_max_pu["slack"],
+            n.generators.p_max_pu, n.generators.p_set,
         ],
         "cost": [units.linear, units.quadratic],
     }  # fmt: skip
@@ -232,9 +234,7 @@ def plant(n, numbers, names):
     some = lambda frame: np.resize(numbers, len(frame))  # noqa: E731
     n.name = text
     n.meta = {"note": text, "numbers": numbers.tolist()}
-    n.add("Carrier", text, co2_emissions=float(numbers[0]))
     n.add("LineType", text, i_nom=float(numbers[0]))
-    n.add("ShuntImpedance", text, bus="node 0", g=float(numbers[0]))
     n.snapshot_weightings["objective"] = numbers[0]
     # Names of elements that have no private number are public names, and are kept.
     if "capacity" in names:
@@ -245,22 +245,24 @@ def plant(n, numbers, names):
         size = numbers[0] if "generator_limit" in names else 1.0
         price = numbers[0] if "cost" in names else 1.0
         n.add("Generator", text, bus="node 0", p_nom=size, marginal_cost=price, active=False)
-    results = {
-        "Generator": ("p_nom_opt", "p_nom_min", "p_nom_max", "ramp_limit_up", "capital_cost"),
-        "Line": ("s_nom_opt", "s_nom_min", "s_nom_max", "capital_cost", "num_parallel"),
-        "Transformer": ("s_nom_opt", "s_nom_min", "s_nom_max", "capital_cost"),
-    }
+    results = {"Generator": ["p_nom_opt"], "Line": ["s_nom_opt"], "Transformer": ["s_nom_opt"]}
+    if "generator_limit" in names:
+        results["Generator"] += ["p_nom_min", "p_nom_max", "weight"]
+    if "capacity" in names:
+        results["Line"] += ["s_nom_min", "s_nom_max"]
+        results["Transformer"] += ["s_nom_min", "s_nom_max"]
+    if "cost" in names:
+        results["Generator"] += ["start_up_cost", "efficiency"]
     series = {"Generator": ("p", "mu_upper"), "Line": ("p0", "p1", "mu_upper"), "Load": ("p",)}
     for component in ("Bus", "Line", "Transformer", "Load", "Generator"):
         frame = n.c[component].static
         frame["rate_b"], frame["remark"] = some(frame), text
         for name in results.get(component, ()):
-            if name != "num_parallel" or "capacity" not in names:
-                frame[name] = some(frame)
+            frame[name] = some(frame)
         if "carrier" in frame and component != "Bus":
             frame["carrier"] = text
         for name in series.get(component, ()):
-            table = np.tile(some(frame), (2, 1))
+            table = np.tile(some(frame), (len(n.snapshots), 1))
             n.c[component].dynamic[name] = pd.DataFrame(table, n.snapshots, frame.index)
     if "capacity" in names:
         # On the rating's base: public for the other parameters.
@@ -330,25 +332,27 @@ def three_digits(values):
     return np.round(values / 10 ** (power - 2)) * 10 ** (power - 2)
 
 
-def as_published(network, names, rated):
-    """The network with the impedances that a release has: where ratings are private, three digits
-    of those that the file gives on a rating."""
-    lines = network.branches
+def all_digits(values, digits=3):
+    """In place of `coarse`, as a control."""
+    return np.asarray(values)
+
+
+def as_published(network, names):
+    """The network with the impedances that a release has."""
     if "capacity" not in names:
         return network
-    few = {
-        name: np.where(rated, three_digits(getattr(lines, name)), getattr(lines, name))
-        for name in ("resistance", "reactance")
-    }
-    return replace(network, branches=replace(lines, **few))
+    rated, resistance, reactance = fmt.published_impedance(fmt.strip(network.source.data, names))
+    assert rated.sum() == 1
+    lines = network.branches
+    np.testing.assert_allclose(resistance, lines.resistance, rtol=6e-3)
+    np.testing.assert_allclose(reactance, lines.reactance, rtol=6e-3)
+    return replace(network, branches=replace(lines, resistance=resistance, reactance=reactance))
 
 
 @pytest.mark.parametrize("names", SETS)
 def test_a_release_reads_as_the_released_network(names, tmp_path):
     network = fmt.read(wide())
-    rated = [name == "trafo" for name in network.branches.name]
-    assert sum(rated) == 1
-    wanted = released(as_published(network, names, rated), names)
+    wanted = released(as_published(network, names), names)
     path = tmp_path / "release.nc"
     n = fmt.write_release(wanted, path, names)
     again = fmt.read(path)
@@ -391,11 +395,10 @@ def other_numbers(n, names):
                 n.c[component].dynamic[name] *= 0.9
 
     if "capacity" in names:
-        scale("Line", "s_nom", "s_max_pu", "b", "g")
-        scale("Transformer", "s_max_pu", "b", "g")
-        # Twice the circuits of twice the length, on another rating: the same impedance.
-        n.lines["length"] *= 2
-        n.lines["num_parallel"] *= 2
+        scale("Line", "s_nom", "s_max_pu")
+        scale("Transformer", "s_max_pu")
+        # Of a line without a type these are words beside its impedance, which is on another rating.
+        n.lines.loc[n.lines.type == "", ["length", "num_parallel"]] *= 2
         n.transformers[["s_nom", "x", "r"]] *= 1.371
     if "load" in names:
         scale("Load", "p_set", "q_set", "sign")
@@ -405,11 +408,9 @@ def other_numbers(n, names):
         scale("Generator", "marginal_cost", "marginal_cost_quadratic")
     for component in ("Generator", "Line", "Load"):
         frame = n.c[component].static
-        results = np.tile(rng.uniform(1.0, 9.0, len(frame)), (2, 1))
+        results = np.tile(rng.uniform(1.0, 9.0, len(frame)), (len(n.snapshots), 1))
         name = "p0" if component == "Line" else "p"
         n.c[component].dynamic[name] = pd.DataFrame(results, n.snapshots, frame.index)
-    n.generators["ramp_limit_up"] = n.generators["efficiency"] = 0.7
-    n.generators["carrier"] = n.loads["carrier"] = n.lines["carrier"] = "coal"
     return n
 
 
@@ -471,24 +472,20 @@ def test_the_rating_of_a_transformer_can_not_be_worked_out(route, tmp_path, monk
     assert ratings.max() > 37.3 * 1.5
     assert np.mean(np.abs(ratings - 37.3) < 2) < 0.2
     # The control: with all digits there is one.
-    where = {"file": "formats.pypsa_release", "split": "public"}[route]
-    monkeypatch.setattr(f"gridveil.grid.{where}.coarse", np.asarray)
+    monkeypatch.setattr("gridveil.grid.formats.pypsa_release.coarse", all_digits)
     assert possible_ratings(*published(), np.asarray) == {(11.2, 37.3)}
 
 
-def circuits(n):
-    """How many circuits a line has, up to a factor of its type: b / x goes with the square."""
-    return np.sqrt(n.lines.b.iloc[0] / n.lines.x.iloc[0])
-
-
-def test_how_many_circuits_a_line_has_is_not_told():
-    left = [fmt.strip(fmt.read(rated(parts)).source.data, "capacity").network for parts in (1, 3)]
-    assert_same(*left)
-    assert not left[0].lines[["length", "b", "g"]].to_numpy().any()
-    # The control: where capacities are public.
-    one, three = (fmt.strip(fmt.read(rated(parts)).source.data, "load").network for parts in (1, 3))
+def test_a_line_is_published_by_its_totals():
+    """Not by its circuits and its length; reactance and charging tell how many, and are public."""
+    one, three = (
+        fmt.strip(fmt.read(rated(parts)).source.data, "capacity").network for parts in (1, 3)
+    )
     assert one.lines.x.iloc[0] == three.lines.x.iloc[0]
-    assert circuits(three) / circuits(one) == pytest.approx(3)
+    assert three.lines.b.iloc[0] == pytest.approx(9 * one.lines.b.iloc[0])
+    for n in (one, three):
+        assert (n.lines.length.iloc[0], n.lines.num_parallel.iloc[0]) == (0.0, 1.0)
+        assert n.lines.type.iloc[0] == ""
 
 
 def test_the_type_of_a_transformer_is_not_published(tmp_path):
@@ -582,6 +579,18 @@ def test_a_network_that_is_no_dc_model_is_refused(damage, says):
         fmt.read(n)
 
 
+def test_all_that_the_model_does_not_have_is_named_at_once():
+    n = wide()
+    n.add("Link", ["dc", "ac"], bus0="node 0", bus1="node 1")
+    n.add("Store", "tank", bus="node 0")
+    n.lines["s_nom_extendable"] = True
+    with pytest.raises(InputError) as caught:
+        fmt.read(n)
+    assert "3 problems" in str(caught.value)
+    for part in ("2 Link", "1 Store", "6 Line: s_nom_extendable is not False", "n.optimize()"):
+        assert part in str(caught.value)
+
+
 def tables(n):
     """The tables of a network that hold something, series with a dash in their names."""
     found = {c.name: c.static for c in n.components if len(c.static) and "Type" not in c.name}
@@ -615,6 +624,10 @@ def test_what_is_no_network_is_refused(tmp_path):
         fmt.read(tmp_path / "bad.nc")
     with pytest.raises(InputError, match="no snapshot"):
         fmt.read(wide(), snapshot="three")
+    with pytest.raises(InputError, match="2 snapshots, one to two"):
+        fmt.read(wide("two"))
+    with pytest.raises(InputError, match="1 of 4 generators have series of availability"):
+        fmt.read(wide("two"), snapshot="two").split("generator_limit", (-500, 500))
     with pytest.raises(InputError, match="no parameter"):
         fmt.write_release(fmt.read(wide()), None, "voltage")
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridveil.cli import typed
-from gridveil.cli.cases import CaseArgument, read
+from gridveil.cli.cases import (
+    AvailabilityOption,
+    CaseArgument,
+    LoadingOption,
+    SnapshotOption,
+    read,
+)
 from gridveil.cli.console import (
     JsonOption,
     QuietOption,
@@ -35,7 +41,13 @@ app.command()(evaluate)
 
 
 @app.command()
-def info(case: CaseArgument, as_json: JsonOption = False) -> None:
+def info(
+    case: CaseArgument,
+    snapshot: SnapshotOption = None,
+    full_availability: AvailabilityOption = False,
+    max_loading: LoadingOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Summarise a network, and explain every problem in it. Exit code 1 if there are any.
 
     Exit code 2 where it can't be read as a network at all.
@@ -45,7 +57,9 @@ def info(case: CaseArgument, as_json: JsonOption = False) -> None:
     from gridveil.grid.checks import ProblemsFound
 
     try:
-        network = read(case)
+        network = read(
+            case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+        )
     except ProblemsFound as error:
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
@@ -82,6 +96,9 @@ def population(
         typer.Option(help="The parameter that a release will protect, or several: capacity,load."),
     ] = "capacity",
     seed: Annotated[int, typer.Option(help="Seed of the public draw.")] = 0,
+    snapshot: SnapshotOption = None,
+    full_availability: AvailabilityOption = False,
+    max_loading: LoadingOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Sample a population of OPF models on a network, as public multipliers.
@@ -91,7 +108,9 @@ def population(
     from gridveil.grid import sample_population
 
     check_output(output, PARQUET, (case,))
-    network = read(case)
+    network = read(
+        case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+    )
     made = sample_population(
         network, size, spread=spread, costs=typed.costs(costs), seed=seed, private=private
     )
@@ -129,6 +148,9 @@ def solve(
     cluster: Annotated[
         str | None, typer.Option(help="Solve on the Dask cluster with this scheduler address.")
     ] = None,
+    snapshot: SnapshotOption = None,
+    full_availability: AvailabilityOption = False,
+    max_loading: LoadingOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -142,7 +164,9 @@ def solve(
 
     check_output(output, PARQUET, (case, population_file))
     check_output(plot, PICTURE, (case, population_file))
-    network = read(case)
+    network = read(
+        case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+    )
     check(network)
     models = None if population_file is None else Population.read(population_file, network)
     with counted("solving", quiet=quiet or as_json) as progress, _executor(cluster) as executor:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gridveil.cli import typed
-from gridveil.cli.cases import CaseArgument, read
+from gridveil.cli.cases import (
+    AvailabilityOption,
+    CaseArgument,
+    LoadingOption,
+    SnapshotOption,
+    read,
+)
 from gridveil.cli.charges import (
     DatasetOption,
     DistinctOption,
@@ -114,6 +120,9 @@ def release(
     ] = None,
     dataset: DatasetOption = None,
     distinct: DistinctOption = None,
+    snapshot: SnapshotOption = None,
+    full_availability: AvailabilityOption = False,
+    max_loading: LoadingOption = None,
     ledger: LedgerOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -134,7 +143,9 @@ def release(
         steps("releasing", quiet=quiet or as_json) as progress,
     ):
         progress("reading")
-        network = read(case)
+        network = read(
+            case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+        )
         models = None if population is None else Population.read(population, network)
         planned = plan(
             network,
@@ -178,6 +189,9 @@ def evaluate(
         Path | None,
         typer.Option(help="Write the owner's report to this HTML file, outside of any bundle."),
     ] = None,
+    snapshot: SnapshotOption = None,
+    full_availability: AvailabilityOption = False,
+    max_loading: LoadingOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare a release with the real network: for the owner's eyes only.
@@ -192,7 +206,9 @@ def evaluate(
 
     check_output(report, REPORT, (against, unseen))
     with steps("evaluating", quiet=as_json):
-        real = read(against)
+        real = read(
+            against, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+        )
         models = None if unseen is None else Population.read(unseen, real)
         found = compare(bundle, real, unseen=models)
         written = None if report is None else found.write_report(report)
@@ -210,6 +226,7 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
     import numpy as np
     from rich.markup import escape
 
+    from gridveil.grid.formats.fates import lines
     from gridveil.grid.report import served_words
     from gridveil.release import REPORT_FILE
 
@@ -230,6 +247,9 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
             console.print(f"  {words}")
         else:
             console.print(f"[bold red]WARNING:[/] {words} {_UNSERVED}")
+        for fate, columns, reason in lines(made.public.changes):
+            if fate != "released":
+                console.print(f"  {fate.capitalize()}: {escape(columns)} ({escape(reason[:-1])})")
         console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
         console.print(plain(charge_line(made.account)))
 

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
 from gridveil.grid.costs import clip_points
-from gridveil.grid.formats import Source, coarse, module_of
-from gridveil.grid.network import Bools, Branches, Floats, Network, Table, as_floats
+from gridveil.grid.formats import Source, module_of
+from gridveil.grid.formats.fates import Change, changes
+from gridveil.grid.network import Bools, Floats, Network, Table, as_floats
 from gridveil.grid.ranges import (
     PARAMETERS,
     Range,
@@ -95,6 +96,8 @@ class PublicNetwork:
         +1 or -1 for every private value: its sign, which is public as the support is.
     limits
         The public range of private values, by parameter.
+    changes
+        The columns of the source's file that a release does not have as they were.
 
     It has no notes of the reader: some count private values, units without a limit for one.
     """
@@ -109,6 +112,7 @@ class PublicNetwork:
     signs: Floats
     limits: Mapping[str, Limits]
     source: Source | None = None
+    changes: tuple[Change, ...] = ()
 
     @property
     def entries(self) -> int:
@@ -245,7 +249,8 @@ def _split(
 ) -> tuple[list[Sealed[Floats]], PublicNetwork]:
     parameters = check_parameters(given)
     ranges = check_ranges(parameters, limits)
-    public = _without_copies(network, ranges)
+    source = _stripped(network.source, parameters)
+    public = _without_copies(network, ranges, source)
     if "generator_limit" in parameters and not public_curves:
         _refuse_curves(network)
     support: dict[str, Bools] = {}
@@ -268,7 +273,8 @@ def _split(
         support=support,
         signs=as_floats(np.concatenate(signs), "signs"),
         limits=ranges,
-        source=_stripped(network.source, parameters),
+        source=source,
+        changes=_changes(network.source, parameters),
         **{name: PublicTable(getattr(public, name), private[name]) for name in TABLES},
     )
 
@@ -307,14 +313,21 @@ def _refuse_curves(network: Network) -> None:
         )
 
 
-def _without_copies(network: Network, ranges: Mapping[str, Limits]) -> Network:
+def _without_copies(
+    network: Network, ranges: Mapping[str, Limits], source: Source | None
+) -> Network:
     """The network without what copies private parameters in other columns of the model."""
-    units = network.generators
-    branches = network.branches
-    if "capacity" in ranges and isinstance(network.source, Source):
-        rated = getattr(module_of(network.source.kind), "rated_branches", None)
-        if rated is not None:
-            branches = _with_coarse_impedance(branches, rated(network.source.data))
+    units, branches = network.generators, network.branches
+    if "capacity" in ranges and source is not None:
+        published = getattr(module_of(source.kind), "published_impedance", None)
+        if published is not None:
+            # What restoration sees of impedances on ratings is what is published of them.
+            rated, resistance, reactance = published(source.data)
+            branches = replace(
+                branches,
+                resistance=np.where(rated, resistance, branches.resistance),
+                reactance=np.where(rated, reactance, branches.reactance),
+            )
     if "generator_limit" in ranges:
         # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
         limits = ranges["generator_limit"]
@@ -330,15 +343,6 @@ def _without_copies(network: Network, ranges: Mapping[str, Limits]) -> Network:
     return replace(network, generators=units, branches=branches)
 
 
-def _with_coarse_impedance(branches: Branches, rated: Bools) -> Branches:
-    """Impedances that a file gives on a rating, without the digits that would tell the rating."""
-    few: dict[str, Any] = {
-        name: np.where(rated, coarse(getattr(branches, name)), getattr(branches, name))
-        for name in ("resistance", "reactance")
-    }
-    return replace(branches, **few)
-
-
 def _stripped(source: Any, parameters: tuple[str, ...]) -> Source | None:
     if not isinstance(source, Source):
         return None
@@ -346,3 +350,10 @@ def _stripped(source: Any, parameters: tuple[str, ...]) -> Source | None:
         return source if source.private == parameters else None
     strip = getattr(module_of(source.kind), "strip", None)
     return Source(source.kind, strip(source.data, parameters), parameters) if strip else None
+
+
+def _changes(source: Any, parameters: tuple[str, ...]) -> tuple[Change, ...]:
+    """What a release of a file does not have as it was; nothing for a network made by hand."""
+    if not isinstance(source, Source) or source.private:
+        return ()
+    return changes(source.kind, module_of(source.kind).columns(source.data), parameters)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, show_exact
 from gridveil.grid.formats import SUFFIXES, Source
+from gridveil.grid.formats.fates import CHANGED
 from gridveil.grid.methods import Outcome, Prepared, Settings, Task, prepare, run
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
@@ -62,14 +63,18 @@ _LIMITATIONS = (
     "Models of the population that ran on the real network are evidence about it, outside epsilon.",
     "Outputs of units that can't be dispatched are published as the file has them: where they come "
     "from a dispatch of the real network they are evidence about it, outside epsilon.",
+    "Voltage set points and limits, reactive limits, shunts and taps are published as the file has "
+    "them: if they were computed from private values, these can be worked out.",
 )
 _OF_PARAMETERS = {
     "capacity": "Impedances that the file gives on ratings are published with three digits, which "
     "leaves fewer ratings possible than there were; impedances that were computed from ratings "
-    "before they came into the file are published as they are.",
+    "before they came into the file are published as they are. Reactance and charging of a line "
+    "together tell how many circuits of a known type it has.",
     "load": "Limits of loads that can be dispatched are published with those of the generators.",
     "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
-    "a nominal power) move together: a change of that number is one of several entries.",
+    "a nominal power) move together: a change of that number is one of several entries. Reactive "
+    "limits are published: if they are a share of the active ones, these can be worked out.",
     "cost": "Released costs are linear, one slope a unit: a cost curve is replaced by its mean "
     "slope between the limits of its unit, and constants are replaced by 0.",
 }
@@ -347,6 +352,7 @@ def _facts(
         "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
         "models": models.size,
         "decimals of released values": dict(decimals),
+        CHANGED: [one.to_json() for one in public.changes],
     }
     if settings.method == "certified":
         known["margin"] = settings.margin

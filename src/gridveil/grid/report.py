@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.grid.formats.fates import lines
 from gridveil.grid.layout import mapped_positions
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions
@@ -19,7 +20,7 @@ from gridveil.grid.population import Population
 from gridveil.grid.public import PARAMETERS, PublicNetwork
 from gridveil.report.charts import histogram, log_range
 from gridveil.report.labels import shown
-from gridveil.report.parts import Picture, Section, Snippet
+from gridveil.report.parts import Picture, Section, Snippet, Table
 from gridveil.report.pictures import themed
 
 Floats = NDArray[np.float64]
@@ -74,14 +75,29 @@ def grid_sections(
                 f"{part.stop - part.start:,} of {_WORDS[name]}"
                 for name, part in public.parts.items()
             )
-            + ". All else is as its owner published it.",
+            + ". "
+            + _rest(public),
             (
                 _map(network, population, solutions, served),
                 *(_distribution(public, values, name) for name in public.parameters),
             ),
+            tables=_changed(public),
         ),
         _models(network, solutions, served),
     )
+
+
+def _rest(public: PublicNetwork) -> str:
+    if public.changes:
+        return "What else is not as in its owner's file is listed below; the rest is."
+    return "All else is as its owner published it."
+
+
+def _changed(public: PublicNetwork) -> tuple[Table, ...]:
+    if not public.changes:
+        return ()
+    rows = [(columns, fate, reason) for fate, columns, reason in lines(public.changes)]
+    return (Table("Columns that are not as in the source", ("column", "fate", "why"), rows),)
 
 
 def loading_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:

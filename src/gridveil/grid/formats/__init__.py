@@ -13,10 +13,13 @@ sequence of names; of several parameters whatever any of them drops is dropped. 
 keeps the source of a format with `strip` and drops that of any other, so that no private number
 hides in a public network.
 
-A format whose impedances are given on ratings also has ``rated_branches(data)``: which branches
-these are. Where capacities are private their impedances are published with few digits (`coarse`),
-in `strip` and in ``network.split`` alike: 11.2% on 37.3 MVA, put on another base with all digits,
-would give both numbers away.
+A format that has `strip` has ``columns(data)`` too: the tables and columns of a file, for the list
+of those that a release does not have as they were (`fates`).
+
+A format whose impedances are given on ratings also has ``published_impedance(data)``: which
+branches these are, and their impedances in stripped data. If capacities are private `strip` leaves
+few digits of them (`coarse`): 11.2% on 37.3 MVA, put on another base with all digits, would give
+both numbers away.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -77,13 +81,14 @@ def module_of(kind: str) -> Any:
         ) from None
 
 
-def coarse(values: ArrayLike) -> NDArray[np.float64]:
+def coarse(values: ArrayLike, digits: int = 3) -> NDArray[np.float64]:
     """Numbers with three digits: nearer than any maker warrants an impedance.
 
     >>> coarse([0.123456, -98765.0, 0.0]).tolist()
     [0.123, -98800.0, 0.0]
     """
-    return np.array([float(f"{value:.3g}") for value in np.asarray(values, dtype=np.float64)])
+    numbers = np.asarray(values, dtype=np.float64)
+    return np.array([float(f"{value:.{digits}g}") for value in numbers])
 
 
 def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
@@ -109,8 +114,18 @@ def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
 def unlogged(kind: str) -> Iterator[None]:
     """Keep the package of a format from logging: PyPSA's log shows the tables that it reads.
 
-    Some modules set a level of their own, which that of their package does not change.
+    Some modules set a level of their own, which that of their package does not change. Warnings of
+    the packages (of pandas to pandapower, for example) are not for the owner, and would bury what
+    is: they are not shown either.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with _silent_logs(kind):
+            yield
+
+
+@contextmanager
+def _silent_logs(kind: str) -> Iterator[None]:
     with suppress(ImportError):
         importlib.import_module(kind)
     names = [name for name in logging.root.manager.loggerDict if name.startswith(f"{kind}.")]
@@ -163,7 +178,21 @@ def source_of(network: Network, kind: str) -> Source:
     return source
 
 
-def read_case(source: str | os.PathLike[str] | Any) -> Network:
+OPTIONS = {
+    "snapshot": ("pypsa",),
+    "full_availability": ("pypsa",),
+    "max_loading": ("pandapower",),
+}
+"""What readers can be asked for, and the formats that have it."""
+
+
+def read_case(
+    source: str | os.PathLike[str] | Any,
+    *,
+    snapshot: Any = None,
+    full_availability: bool = False,
+    max_loading: float | None = None,
+) -> Network:
     """Read a network from a file or an object; it is written back as the same kind.
 
     Parameters
@@ -171,6 +200,14 @@ def read_case(source: str | os.PathLike[str] | Any) -> Network:
     source
         A MATPOWER case (``.m``), a pandapower net or its ``.json`` file, or a PyPSA network or
         its ``.nc`` file.
+    snapshot
+        PyPSA: which snapshot to read; needed if there are several.
+    full_availability
+        PyPSA: read limits of generators with series of availability at full availability. Needed
+        to release generator limits of such a network.
+    max_loading
+        pandapower: the loading in percent that limits lines and transformers for which the net has
+        no max_loading_percent. Without it they have no limit.
 
     Raises
     ------
@@ -194,5 +231,14 @@ def read_case(source: str | os.PathLike[str] | Any) -> Network:
                 f"An object of type {type(source).__name__} is no network.",
                 remedy="Give a path, a pandapower net or a PyPSA network.",
             )
-    network: Network = module_of(kind).read(source)
+    given = {"snapshot": snapshot, "full_availability": full_availability}
+    given |= {"max_loading": max_loading}
+    asked = {name: value for name, value in given.items() if value not in (None, False)}
+    for name in asked:
+        if kind not in OPTIONS[name]:
+            raise InputError(
+                f"{name} is for networks of {', '.join(OBJECTS[one] for one in OPTIONS[name])}.",
+                remedy=f"Leave {name} out.",
+            )
+    network: Network = module_of(kind).read(source, **asked)
     return network

@@ -4,42 +4,12 @@ Reading takes plain data only (`matpower_text`); writing changes single numbers 
 text, so that a plain round trip is byte for byte the same. A release is a new text that is built
 from an allow-list; nothing is copied that is not on it.
 
-============  ============  ============  ===============  ============
-column        capacity      load          generator_limit  cost
-============  ============  ============  ===============  ============
-bus number    kept          kept          kept             kept
-bus type      recomputed    recomputed    recomputed       recomputed
-PD            kept          **released**  kept             kept
-QD            kept          0             kept             kept
-GS, BS        kept          kept          kept             kept
-area, zone    kept          kept          kept             kept
-base kV       kept          kept          kept             kept
-VMAX, VMIN    kept          kept          kept             kept
-VM, VA, VG    1, 0, 1       1, 0, 1       1, 0, 1          1, 0, 1
-PG, QG        0             0             0                0
-QMAX, QMIN    kept          kept          0                kept
-PMAX, PMIN    kept          kept          **released**     kept
-MBASE         base power    base power    base power       base power
-status        kept          kept          kept             kept
-r, x, b       kept          kept          kept             kept
-RATE_A        **released**  kept          kept             kept
-RATE_B, C     as RATE_A     kept          kept             kept
-tap, shift    kept          kept          kept             kept
-angle limits  kept          kept          kept             kept
-polynomials   kept          kept          kept             **released**
-cost points   kept          kept          new ends         dropped
-startup etc.  0             0             0                0
-============  ============  ============  ===============  ============
+What a release keeps of a case, and what it does not, is in `fates`. Of a private cost only the
+linear term is released. If generator limits are private, cost curves lose their first and last
+point, which are limits of the unit in most cases, and go on to the released limits instead.
 
-Several at once: whatever any of them drops or releases; a dropped curve stays dropped. Of a private
-cost only the linear term is released. Where generator limits are private, cost curves lose their
-first and last point, which are limits of the unit in most cases, and go on to the released limits
-instead; their inner points stay.
-
-Dropped always: results (columns after those above, among them flows and multipliers), ramps and
-capability curves, costs of reactive power, every other field of ``mpc`` (names, areas, reserves),
-comments, and the name of the case. What is kept is taken to be public: whoever derived reactances,
-angle limits or inner points from a private parameter must not publish them.
+What is kept is taken to be public: whoever derived reactances, angle limits, reactive limits or
+inner points from a private parameter must not publish them.
 """
 
 from __future__ import annotations
@@ -57,8 +27,10 @@ from gridveil.grid.costs import clip_points
 from gridveil.grid.formats import Source
 from gridveil.grid.formats import matpower_encode as me
 from gridveil.grid.formats import matpower_tables as mt
+from gridveil.grid.formats.dispatch import even_dispatch
+from gridveil.grid.formats.fates import copied
 from gridveil.grid.formats.matpower_text import CORE, CaseText, scan
-from gridveil.grid.network import Network
+from gridveil.grid.network import Floats, Network
 from gridveil.grid.public import check_parameters
 from gridveil.grid.references import with_references
 
@@ -126,14 +98,16 @@ def write_release(
         network = network.with_linear_costs(units.linear)
     data = _data(network)
     tables = strip(me.blank_tables(network) if data is None else data, private)
-    tables = replace(tables, gencost=me.blank_costs(network.generators))
     tables = _encoded(network, tables)
+    gen = tables.gen.copy()
+    gen[:, mt.PG] = even_dispatch(network)
+    tables = replace(tables, gen=gen)
     if "capacity" in private:
         branch = tables.branch.copy()
         branch[:, [mt.RATE_B, mt.RATE_C]] = branch[:, [mt.RATE_A]]
         tables = replace(tables, branch=branch)
     if path is not None:
-        remark = f"{', '.join(private)} as released; columns not on the allow-list are neutral."
+        remark = f"{', '.join(private)} as released; release.json lists what else is not as it was."
         _save(me.rendered(tables, Path(path).stem, (remark,)), path)
     return tables
 
@@ -142,25 +116,52 @@ def strip(data: Data, parameters: str | Sequence[str]) -> mt.CaseTables:
     """The tables of a case without the parameters and all that copies or was computed from them."""
     names = check_parameters(parameters)
     tables = tables_of(data)
-    bus = tables.bus[:, :13].copy()
-    bus[:, mt.VM], bus[:, mt.VA] = 1, 0
-    bus[:, mt.BUS_TYPE] = _types(tables)
-    gen = tables.gen[:, :10].copy()
-    gen[:, mt.PG], gen[:, mt.QG], gen[:, mt.VG], gen[:, mt.MBASE] = 0, 0, 1, tables.base_mva
-    branch = tables.branch[:, :13].copy()
-    private = {
-        "capacity": (branch, [mt.RATE_A, mt.RATE_B, mt.RATE_C]),
-        "load": (bus, [mt.PD, mt.QD]),
-        "generator_limit": (gen, [mt.PMAX, mt.PMIN, mt.QMAX, mt.QMIN]),
+    neutral = {"VM": 1.0, "VG": 1.0, "MBASE": tables.base_mva}
+    bare: dict[str, Floats] = {}
+    for table, width in mt.INPUTS.items():
+        kept, source = copied("matpower", table, names), getattr(tables, table)
+        values = np.zeros((len(source), min(source.shape[1], width)))
+        for at, column in enumerate(mt.COLUMNS[table][: values.shape[1]]):
+            values[:, at] = source[:, at] if column in kept else neutral.get(column, 0.0)
+        bare[table] = values
+    bare["bus"][:, mt.BUS_TYPE] = _types(tables)
+    return mt.CaseTables("release", tables.base_mva, gencost=_costs(tables, names), **bare)
+
+
+def _costs(tables: mt.CaseTables, private: Sequence[str]) -> Floats:
+    """Rows of costs that are public; a private cost, or a curve that will get new ends, is 0."""
+    count, wide = len(tables.gen), max(tables.gencost.shape[1], mt.COST + 3)
+    if "cost" in private:
+        costs = np.zeros((count, mt.COST + 3))
+        costs[:, mt.MODEL], costs[:, mt.NCOST] = mt.POLYNOMIAL, 3
+        return costs
+    costs = np.zeros((len(tables.gencost), wide))
+    costs[:, : tables.gencost.shape[1]] = tables.gencost
+    for row in costs:
+        # Whatever follows the last coefficient is no part of the cost.
+        used = int(row[mt.NCOST]) * (2 if row[mt.MODEL] == mt.PIECEWISE else 1)
+        row[mt.COST + used :] = 0
+    curved = np.flatnonzero(costs[:count, mt.MODEL] == mt.PIECEWISE)
+    if "generator_limit" in private:
+        costs[curved, mt.COST :] = 0
+        costs[curved, mt.MODEL], costs[curved, mt.NCOST] = mt.POLYNOMIAL, 3
+    return costs
+
+
+def columns(data: Data) -> dict[str, tuple[str, ...]]:
+    """What a case has, table by table, in the words of `fates`."""
+    tables = tables_of(data)
+    found = {
+        table: (*mt.COLUMNS[table][: getattr(tables, table).shape[1]],)
+        + ("more",) * (getattr(tables, table).shape[1] > len(mt.COLUMNS[table]))
+        for table in mt.INPUTS
     }
-    for name in names:
-        if name in private:
-            table, columns = private[name]
-            table[:, columns] = 0
-    # Costs are written from the network: here they could only be copies.
-    gencost = np.zeros((len(gen), mt.COST + 3))
-    gencost[:, mt.MODEL], gencost[:, mt.NCOST] = mt.POLYNOMIAL, 3
-    return mt.CaseTables("release", tables.base_mva, bus, gen, branch, gencost)
+    found["gencost"] = mt.COLUMNS["gencost"] + ("reactive",) * (
+        len(tables.gencost) > len(tables.gen)
+    )
+    more = data.fields if isinstance(data, CaseText) else ()
+    found["mpc"] = ("name", "comments", *(name for name in more if name not in CORE))
+    return found
 
 
 def tables_of(data: Data) -> mt.CaseTables:

@@ -22,6 +22,28 @@ ANGMIN, ANGMAX = 11, 12
 MODEL, STARTUP, SHUTDOWN, NCOST, COST = range(5)
 STATUS = {"gen": GEN_STATUS, "branch": BR_STATUS}
 
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "bus": (
+        *("BUS_I", "BUS_TYPE", "PD", "QD", "GS", "BS", "AREA", "VM", "VA", "BASE_KV", "ZONE"),
+        *("VMAX", "VMIN", "LAM_P", "LAM_Q", "MU_VMAX", "MU_VMIN"),
+    ),
+    "gen": (
+        *("GEN_BUS", "PG", "QG", "QMAX", "QMIN", "VG", "MBASE", "GEN_STATUS", "PMAX", "PMIN"),
+        *("PC1", "PC2", "QC1MIN", "QC1MAX", "QC2MIN", "QC2MAX"),
+        *("RAMP_AGC", "RAMP_10", "RAMP_30", "RAMP_Q", "APF"),
+        *("MU_PMAX", "MU_PMIN", "MU_QMAX", "MU_QMIN"),
+    ),
+    "branch": (
+        *("F_BUS", "T_BUS", "BR_R", "BR_X", "BR_B", "RATE_A", "RATE_B", "RATE_C", "TAP", "SHIFT"),
+        *("BR_STATUS", "ANGMIN", "ANGMAX"),
+        *("PF", "QF", "PT", "QT", "MU_SF", "MU_ST", "MU_ANGMIN", "MU_ANGMAX"),
+    ),
+    "gencost": ("MODEL", "STARTUP", "SHUTDOWN", "NCOST", "COST"),
+}
+"""Names of columns, as in the manual; the last of the costs stands for all that follow."""
+INPUTS = {"bus": 13, "gen": 21, "branch": 13}
+"""How many of them are data; results follow."""
+
 WIDTH = {"bus": 13, "gen": 10, "branch": 11, "gencost": 5}
 REFERENCE, ISOLATED = 3, 4
 PIECEWISE, POLYNOMIAL = 1, 2

@@ -67,6 +67,8 @@ class CaseText:
         Base power, and where it stands.
     tables
         The core tables.
+    fields
+        Everything that the case assigns.
     """
 
     file: str
@@ -76,6 +78,7 @@ class CaseText:
     base_mva: float
     base_at: tuple[int, int]
     tables: Mapping[str, TextTable]
+    fields: tuple[str, ...] = ()
 
     def token(self, table: str, row: int, column: int) -> tuple[int, int]:
         """Where one number stands in the text."""
@@ -110,7 +113,8 @@ def scan(text: str, file: str) -> CaseText:
         )
     base_at = values["baseMVA"]
     tables = {table: _table(plain, values[table], table, file) for table in CORE}
-    return CaseText(file, text, plain, name, _base(plain, base_at, file), base_at, tables)
+    base = _base(plain, base_at, file)
+    return CaseText(file, text, plain, name, base, base_at, tables, tuple(values))
 
 
 def _blank(text: str, file: str) -> str:

@@ -14,46 +14,11 @@ What is read, in pandapower's words (its own ``rundcopp`` uses the same):
 
 Three-winding transformers, DC lines, storage, wards and the like are refused.
 
-What a release has, for every private parameter:
-
-=================  ===============================================================================
-bus                kept: name, vn_kv, in_service, coordinates
-line               kept: ends, length, impedance, parallel, in_service, coordinates, limit
-trafo              kept: ends, voltages, impedance, tap, parallel, in_service, limit
-impedance          kept: ends, impedance, in_service, limit
-switch             kept: bus, element, et, closed
-load               kept: bus, in_service, controllable; p_mw, q_mvar and scaling of fixed ones,
-                   limits of controllable ones
-gen, sgen          kept: bus, in_service, controllable, slack, limits; p_mw and an sgen's scaling
-                   only of fixed ones
-ext_grid, shunt    kept: bus, in_service, limits; power of shunts
-poly_cost          kept: cost of active power; that of reactive power is 0
-pwl_cost           kept: active power
-dropped            res_*, std_types, std_type, type, zone, measurement, controller, group,
-                   characteristics, profiles, dispatch, voltage set points and limits, reactive
-                   limits, sn_mva of loads and units, the net's name and options, every column
-                   and table that is not named here
-=================  ===============================================================================
-
-and in particular, names of elements being kept unless they are the ones with the private number:
-
-=================  ===============================================================================
-capacity           line: max_i_ka from the released capacity at 100% loading, df 1; its whole
-                   impedance on a length of 1 km, parallel 1, c and g 0; name dropped.
-                   trafo: sn_mva is the net's base; vk_percent, vkr_percent are on it, from an
-                   impedance with three digits; parallel 1, no-load losses 0;
-                   max_loading_percent from the released capacity; name dropped.
-                   impedance: sn_mva from the released capacity, per-unit values on it, from an
-                   impedance with three digits; shunt parts 0; name dropped
-load               load: p_mw from the released load of the bus (all on its first load);
-                   q_mvar 0, scaling 1, name dropped. What a controllable load may take is the
-                   limit of a unit: it is kept
-generator_limit    min_p_mw, max_p_mw (and p_mw of fixed units) from the released limits; scaling
-                   1, name dropped; ends of piecewise-linear costs moved to the released limits
-cost               poly_cost and pwl_cost from the released costs; names of units dropped
-=================  ===============================================================================
-
-Several at once: whatever any of them drops is dropped.
+What a release keeps, and what becomes of every other column, is in `fates`. If capacities are
+private a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the
+released capacity at 100% loading; a transformer is one unit on the net's base, with
+max_loading_percent from the released capacity. A released load is on the first load of its bus.
+Names are kept but of elements that have a private number: people write ratings into them.
 
 Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
 from a catalogue, and a type has a rating there.
@@ -72,18 +37,32 @@ from gridveil.errors import InputError
 from gridveil.grid.checks import check
 from gridveil.grid.costs import clip_points
 from gridveil.grid.formats import Source, optional_library, source_of, unlogged, writable
+from gridveil.grid.formats.dispatch import even_dispatch
 from gridveil.grid.formats.pandapower_edit import put
-from gridveil.grid.formats.pandapower_release import rated_branches, strip
-from gridveil.grid.formats.pandapower_tables import build
+from gridveil.grid.formats.pandapower_release import (
+    columns,
+    published_impedance,
+    put_dispatch,
+    strip,
+)
+from gridveil.grid.formats.pandapower_tables import build, limit_loading
 from gridveil.grid.network import Network
 from gridveil.grid.public import check_parameters
 
-__all__ = ["rated_branches", "read", "strip", "write", "write_release"]
+__all__ = ["columns", "published_impedance", "read", "strip", "write", "write_release"]
 
 
 @unlogged("pandapower")
-def read(source: str | os.PathLike[str] | Any) -> Network:
+def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None) -> Network:
     """Read a pandapower net, or a ``.json`` file of one.
+
+    Parameters
+    ----------
+    source
+        A net or a path.
+    max_loading
+        Loading in percent that limits lines and transformers without max_loading_percent; none
+        does by default, as in rundcopp.
 
     Raises
     ------
@@ -100,6 +79,8 @@ def read(source: str | os.PathLike[str] | Any) -> Network:
             f"An object of type {type(source).__name__} is no pandapower net.",
             remedy="Give a pandapower net or the path of its .json file.",
         )
+    if max_loading is not None:
+        limit_loading(net, max_loading)
     return check(replace(build(net), source=Source("pandapower", net)))
 
 
@@ -138,6 +119,7 @@ def write_release(
     if "generator_limit" in private:
         network = _with_public_ends(network)
     put(net, build(net), network)
+    put_dispatch(net, even_dispatch(network))
     return _save(net, path)
 
 

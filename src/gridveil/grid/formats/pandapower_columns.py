@@ -71,8 +71,8 @@ def flags(frame: pd.DataFrame, name: str, default: bool) -> Bools:
     """One column as truth values, `default` where nothing is said."""
     if name not in frame.columns:
         return np.full(len(frame), default)
-    said = frame[name]
-    return np.where(said.isna(), default, said.astype(object).fillna(default)).astype(bool)
+    said = frame[name].astype(object)
+    return np.where(said.isna(), default, said).astype(bool)
 
 
 def labels(net: Any, tables: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pandas as pd
 
 from gridveil.grid.formats import coarse, unlogged
+from gridveil.grid.formats.fate_table import KEPT
+from gridveil.grid.formats.fates import copied
 from gridveil.grid.formats.pandapower_columns import (
     BRANCH_TABLES,
     UNLIMITED_MVA,
@@ -18,63 +21,24 @@ from gridveil.grid.formats.pandapower_columns import (
     fixed,
     flags,
     net_number,
+    rows,
     text,
 )
-from gridveil.grid.formats.pandapower_costs import POLYNOMIAL, areas, cost_rows, read_costs
-from gridveil.grid.formats.pandapower_trafo import rated_impedance, trafo_values
-from gridveil.grid.network import Bools
+from gridveil.grid.formats.pandapower_costs import areas, cost_rows, read_costs
+from gridveil.grid.formats.pandapower_tables import build
+from gridveil.grid.network import Bools, Floats
 from gridveil.grid.public import check_parameters
 
-# Columns that are copied as they are. Whatever is not here is not written.
-KEPT: dict[str, tuple[str, ...]] = {
-    "bus": ("name", "vn_kv", "in_service", "geo"),
-    "load": ("name", "bus", "p_mw", "q_mvar", "scaling", "in_service", "controllable"),
-    "gen": ("name", "bus", "p_mw", "slack", "in_service", "controllable"),
-    "sgen": ("name", "bus", "p_mw", "scaling", "in_service", "controllable"),
-    "ext_grid": ("name", "bus", "in_service"),
-    "shunt": ("name", "bus", "p_mw", "q_mvar", "vn_kv", "step", "in_service"),
-    "line": (
-        *("name", "from_bus", "to_bus", "length_km", "r_ohm_per_km", "x_ohm_per_km"),
-        *("c_nf_per_km", "g_us_per_km", "parallel", "in_service", "geo"),
-        *("max_i_ka", "df", "max_loading_percent"),
-    ),
-    "trafo": (
-        *("name", "hv_bus", "lv_bus", "vn_hv_kv", "vn_lv_kv", "shift_degree", "parallel"),
-        *("in_service", "sn_mva", "vk_percent", "vkr_percent", "pfe_kw", "i0_percent", "df"),
-        *("max_loading_percent", "leakage_resistance_ratio_hv", "leakage_reactance_ratio_hv"),
-        *(f"tap{n}_{what}" for n in ("", "2") for what in ("side", "pos", "neutral")),
-        *(f"tap{n}_step_{unit}" for n in ("", "2") for unit in ("percent", "degree")),
-        *("tap_changer_type", "tap2_changer_type"),
-    ),
-    "impedance": (
-        *("name", "from_bus", "to_bus", "in_service", "sn_mva"),
-        *("rft_pu", "xft_pu", "rtf_pu", "xtf_pu", "gf_pu", "bf_pu", "gt_pu", "bt_pu"),
-    ),
-    "switch": ("bus", "element", "et", "closed"),
-}
+TABLES = tuple(name for name in KEPT["pandapower"] if name not in ("poly_cost", "pwl_cost", "net"))
+UNITS = ("gen", "sgen", "load")
 LIMITS = ("min_p_mw", "max_p_mw")
-UNITS = ("gen", "sgen", "ext_grid", "load")
-# What is taken off that list when a parameter is private. Names of the elements that have it go:
-# people write ratings into them. Table and index stay, so an element can still be told.
-WITHHELD: dict[str, dict[str, tuple[str, ...]]] = {
-    "capacity": {
-        "line": (
-            *("name", "max_i_ka", "df", "max_loading_percent", "parallel"),
-            *("length_km", "r_ohm_per_km", "x_ohm_per_km", "c_nf_per_km", "g_us_per_km"),
-        ),
-        "trafo": (
-            *("name", "sn_mva", "vk_percent", "vkr_percent", "pfe_kw", "i0_percent", "df"),
-            "parallel",
-            *("max_loading_percent", "leakage_resistance_ratio_hv", "leakage_reactance_ratio_hv"),
-        ),
-        "impedance": ("name", "sn_mva", *KEPT["impedance"][5:]),
-    },
-    "load": {"load": ("name", "p_mw", "q_mvar", "scaling")},
-    "generator_limit": {
-        **dict.fromkeys(("gen", "sgen", "ext_grid"), ("name", *LIMITS, "p_mw", "scaling")),
-        "load": ("name", *LIMITS),
-    },
-    "cost": dict.fromkeys(UNITS, ("name",)),
+SERIES = ("r_ohm_per_km", "x_ohm_per_km", "r0_ohm_per_km", "x0_ohm_per_km")
+SHUNTS = ("c_nf_per_km", "g_us_per_km", "c0_nf_per_km", "g0_us_per_km")
+# Words of pandapower's own; any other text in these columns is not written.
+WORDS = {
+    "type": re.compile("b|n|m|ol|cs|wye|delta|PV|WP|CHP|sync|async|LS|CB|LBS|DS"),
+    "vector_group": re.compile("[YyDdZzNn]{2,4}[0-9]{0,2}"),
+    "zone": re.compile(r"[\w -]{1,20}"),
 }
 # Columns that pandapower insists on, where nothing is said.
 NEUTRAL: dict[str, float] = {
@@ -87,7 +51,12 @@ NEUTRAL: dict[str, float] = {
 }
 SHAPES = {"Point", "LineString"}
 # Columns that pandapower has no type for until they are used; the others of this kind are numbers.
-_OPTIONAL = {name: np.dtype(object) for name in ("tap2_side", "tap2_changer_type")}
+_OPTIONAL = {
+    **{name: np.dtype(object) for name in ("tap2_side", "tap2_changer_type", "vector_group")},
+    **{name: np.dtype(bool) for name in ("controllable", "oltc")},
+}
+# What a truth value is where nothing is said.
+_UNSAID = {"slack": False, "oltc": False}
 
 
 @unlogged("pandapower")
@@ -98,30 +67,44 @@ def strip(net: Any, parameters: str | Sequence[str]) -> Any:
     bare = pandapower.create_empty_network(
         f_hz=net_number(net, "f_hz"), sn_mva=net_number(net, "sn_mva"), add_stdtypes=False
     )
-    for table, kept in KEPT.items():
-        withheld = {name for one in private for name in WITHHELD[one].get(table, ())}
-        limits = LIMITS if table in UNITS else ()
-        allowed = [name for name in (*kept, *limits) if name not in withheld]
-        bare[table] = _table(net[table], bare[table], allowed)
+    for table in TABLES:
+        bare[table] = _table(net[table], bare[table], copied("pandapower", table, private))
     _drop_dispatch(net, bare)
     _drop_bounds(net, bare)
     if "capacity" in private:
         _without_ratings(net, bare)
     if "cost" not in private:
-        _keep_costs(net, bare, with_points="generator_limit" not in private)
+        _keep_costs(net, bare, private)
     return bare
 
 
-def _table(source: pd.DataFrame, template: pd.DataFrame, allowed: list[str]) -> pd.DataFrame:
+def columns(net: Any) -> dict[str, tuple[str, ...]]:
+    """What a net has, table by table, in the words of `fates`; empty tables are none."""
+    found: dict[str, tuple[str, ...]] = {}
+    rest: list[str] = []
+    for name, value in net.items():
+        table = isinstance(value, pd.DataFrame)
+        if name.startswith("_") or (table and not len(value)):
+            continue
+        if table and name in KEPT["pandapower"] and name != "net":
+            found[name] = tuple(str(column) for column in value.columns)
+        else:
+            rest.append("res_*" if name.startswith("res_") else name)
+    return {**found, "net": tuple(dict.fromkeys(rest))}
+
+
+def _table(source: pd.DataFrame, template: pd.DataFrame, allowed: Sequence[str]) -> pd.DataFrame:
     optional = [name for name in allowed if name in source.columns and name not in template]
+    index = pd.Index(source.index.to_numpy(dtype=np.int64).copy())
     columns: dict[str, Any] = {}
     for name in [*template.columns, *optional]:
         kind = template[name].dtype if name in template else _OPTIONAL.get(name, np.dtype(float))
         if name in allowed and name in source.columns:
-            columns[name] = _values(source[name], name, kind)
+            values = _values(source[name], name, kind)
         else:
-            columns[name] = _neutral(name, kind, source.index)
-    index = pd.Index(source.index.to_numpy(dtype=np.int64).copy())
+            values = _neutral(name, kind, source.index)
+        # A list says its type, also where it is empty.
+        columns[name] = pd.Series(values, index, object) if isinstance(values, list) else values
     return pd.DataFrame(columns, index=index)
 
 
@@ -129,15 +112,19 @@ def _values(values: pd.Series[Any], name: str, kind: Any) -> Any:
     """A copy of one column, as its kind of value only: no text among numbers, no notes in a map."""
     if name == "geo":
         return [_shape(value) for value in values]
-    if kind.kind == "b" or name == "controllable":
-        return flags(values.to_frame(name), name, name != "slack")
+    if kind.kind == "b":
+        return flags(values.to_frame(name), name, _UNSAID.get(name, True))
     if kind.kind in "fiu":
         nothing = np.nan if kind.kind == "f" else NEUTRAL.get(name, 0)
         numbers = column(values.to_frame(name), name, "", nothing)
         with np.errstate(invalid="ignore"):
             typed = numbers.astype(kind)
         return typed if np.array_equal(typed, numbers, equal_nan=True) else numbers
-    return [text(value) for value in values]
+    words = WORDS.get(name)
+    return [
+        said if said is not None and (words is None or words.fullmatch(said)) else None
+        for said in (text(value) for value in values)
+    ]
 
 
 def _neutral(name: str, kind: Any, index: pd.Index[Any]) -> Any:
@@ -180,48 +167,93 @@ def _drop_bounds(net: Any, bare: Any) -> None:
             bare.load.loc[still, name] = np.nan
 
 
-def rated_branches(net: Any) -> Bools:
-    """Which branches have impedances on their ratings: all but the lines."""
-    return np.concatenate([np.full(len(net[table]), table != "line") for table in BRANCH_TABLES])
+def published_impedance(net: Any) -> tuple[Bools, Floats, Floats]:
+    """Which branches have impedances on ratings (all but lines), and those of all branches, p.u.
+
+    Of a stripped net: what a release publishes of them.
+    """
+    rated = np.concatenate([np.full(len(net[table]), table != "line") for table in BRANCH_TABLES])
+    branches = build(net).branches
+    return rated, branches.resistance, branches.reactance
 
 
 def _without_ratings(net: Any, bare: Any) -> None:
     """Impedances (public) as they are in all, on the net's base instead of on ratings (private).
 
-    How many circuits or units in parallel share one, how long a line is and its capacitance go:
-    with the impedance they tell its type and how often it is there, and so its rating.
+    How many circuits or units in parallel share one and how long a line is go into the totals.
     """
-    each = column(net.line, "length_km", "line") / column(net.line, "parallel", "line", 1.0)
+    line, base = net.line, float(net.sn_mva)
+    length, circuits = column(line, "length_km", "line"), column(line, "parallel", "line", 1.0)
     bare.line["length_km"] = 1.0
-    for name in ("r_ohm_per_km", "x_ohm_per_km"):
-        bare.line[name] = column(net.line, name, "line") * each
-    _, resistance, reactance, _, _ = trafo_values(net)
-    bare.trafo["sn_mva"] = float(net.sn_mva)
-    bare.trafo["vk_percent"], bare.trafo["vkr_percent"] = rated_impedance(
-        net, coarse(resistance), coarse(reactance)
-    )
+    for name in (*SERIES, *SHUNTS):
+        if name in line.columns:
+            factor = length / circuits if name in SERIES else length * circuits
+            bare.line[name] = column(line, name, "line", np.nan) * factor
+    _trafo_on_base(net.trafo, bare.trafo, base)
     bare.impedance["sn_mva"] = UNLIMITED_MVA
     rating = column(net.impedance, "sn_mva", "impedance")
     for name in ("rft_pu", "xft_pu", "rtf_pu", "xtf_pu"):
-        values = column(net.impedance, name, "impedance", 0.0)
-        on_base = coarse(values / rating * float(net.sn_mva))
-        bare.impedance[name] = on_base / float(net.sn_mva) * UNLIMITED_MVA
+        series = column(net.impedance, name, "impedance", 0.0)
+        bare.impedance[name] = coarse(series / rating * base) / base * UNLIMITED_MVA
+    for name in ("gf_pu", "bf_pu", "gt_pu", "bt_pu"):
+        shunt = column(net.impedance, name, "impedance", 0.0)
+        bare.impedance[name] = coarse(shunt * rating / base, 2) * base / UNLIMITED_MVA
 
 
-def _keep_costs(net: Any, bare: Any, *, with_points: bool) -> None:
-    polynomial = [row for row, _ in cost_rows(net, "poly_cost")]
-    source = net.poly_cost.loc[polynomial]
-    allowed = ["element", "et", *POLYNOMIAL]
-    bare.poly_cost = _table(source, bare.poly_cost, allowed)
-    numbers = [name for name in bare.poly_cost.columns if name not in allowed]
-    bare.poly_cost[numbers] = 0.0
-    if not with_points:
-        # Breakpoints end at the limits: the released network has its own.
-        return
-    pieces = cost_rows(net, "pwl_cost")
-    points = read_costs(net)["points"]
-    source = net.pwl_cost.loc[[row for row, _ in pieces]]
+def _trafo_on_base(trafo: pd.DataFrame, bare: pd.DataFrame, base: float) -> None:
+    """All units of a transformer as one on the net's base, its impedances with few digits.
+
+    A third number with three digits would leave one rating possible: the no-load current has two.
+    """
+    units = column(trafo, "parallel", "trafo", 1.0)
+    rating = column(trafo, "sn_mva", "trafo") * units
+    short, lossy = column(trafo, "vk_percent", "trafo"), column(trafo, "vkr_percent", "trafo")
+    resistance = coarse(lossy / rating * base)
+    reactance = coarse(np.sqrt(np.maximum(short**2 - lossy**2, 0.0)) / rating * base)
+    bare["sn_mva"] = base
+    bare["vkr_percent"] = resistance
+    bare["vk_percent"] = np.sign(short) * np.hypot(resistance, reactance)
+    bare["pfe_kw"] = column(trafo, "pfe_kw", "trafo", 0.0) * units
+    bare["i0_percent"] = coarse(column(trafo, "i0_percent", "trafo", 0.0) * rating / base, 2)
+
+
+def _keep_costs(net: Any, bare: Any, private: Sequence[str]) -> None:
+    bare.poly_cost = _table(
+        net.poly_cost, bare.poly_cost, copied("pandapower", "poly_cost", private)
+    )
+    units, points = dict(cost_rows(net, "pwl_cost")), read_costs(net)["points"]
+    frame = net.pwl_cost
+    # Breakpoints end at the limits: the released network has its own.
+    moved = units if "generator_limit" in private else {}
+    known = {
+        row: areas("", points[units[row]]) if row in units else _pieces(frame.at[row, "points"])
+        for row in frame.index
+        if row not in moved
+    }
+    source = frame.loc[[row for row, pieces in known.items() if pieces]]
     bare.pwl_cost = _table(source, bare.pwl_cost, ["element", "et", "power_type"])
     bare.pwl_cost["points"] = pd.Series(
-        [areas("", points[unit]) for _, unit in pieces], index=bare.pwl_cost.index, dtype=object
+        [known[row] for row in source.index], index=bare.pwl_cost.index, dtype=object
     )
+
+
+def _pieces(given: Any) -> list[list[float]]:
+    """Pieces of a cost that does not count, if they are numbers."""
+    try:
+        pieces: list[list[float]] = np.array(given, dtype=float).reshape(-1, 3).tolist()
+    except (TypeError, ValueError):
+        return []
+    return pieces
+
+
+def put_dispatch(net: Any, output: Floats) -> None:
+    """Set points of the units that can move (MW, in the order of the model's generators)."""
+    start = len(net.ext_grid)
+    for table in UNITS:
+        frame = rows(net, table)
+        mine = output[start : start + len(frame)]
+        moving = ~fixed(net, table)
+        net[table].loc[frame.index[moving], "p_mw"] = mine[moving] * (
+            -1.0 if table == "load" else 1.0
+        )
+        start += len(frame)

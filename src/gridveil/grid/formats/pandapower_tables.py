@@ -15,6 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
+from gridveil.grid.checks import Problem, refuse
 from gridveil.grid.formats.pandapower_columns import (
     BRANCH_TABLES,
     NO_LIMIT_MW,
@@ -93,6 +94,33 @@ def build(net: Any) -> Network:
     )
 
 
+def limit_loading(net: Any, percent: float) -> None:
+    """Give a loading limit to lines and transformers that have none.
+
+    Raises
+    ------
+    InputError
+        If it is not a percentage above 0.
+    """
+    if not 0 < percent < np.inf:
+        raise InputError(
+            f"max_loading is {percent}.", remedy="Give a percentage above 0: 100, for example."
+        )
+    for table in ("line", "trafo"):
+        net[table]["max_loading_percent"] = column(
+            net[table], "max_loading_percent", table, float(percent)
+        )
+
+
+def _unlimited(net: Any) -> int:
+    """How many lines and transformers in service have ratings, and no loading that limits them."""
+    count = 0
+    for table in ("line", "trafo"):
+        loading = column(net[table], "max_loading_percent", table, np.nan)
+        count += int((np.isnan(loading) & flags(net[table], "in_service", True)).sum())
+    return count
+
+
 def _notes(net: Any, units: Generators, place: pd.Series[int]) -> tuple[str, ...]:
     notes = []
     free = (units.p_max >= NO_LIMIT_MW) | (units.p_min <= -NO_LIMIT_MW)
@@ -100,6 +128,12 @@ def _notes(net: Any, units: Generators, place: pd.Series[int]) -> tuple[str, ...
         notes.append(
             f"{int(free.sum())} units have no limit (min_p_mw, max_p_mw) and are taken as able to "
             f"run at {NO_LIMIT_MW:g} MW, as in pandapower's own OPF"
+        )
+    if free_to_load := _unlimited(net):
+        notes.append(
+            f"{free_to_load:,} lines and transformers have no max_loading_percent and so no limit, "
+            "as in pandapower's own OPF; max_loading=100 (--max-loading 100) limits them by their "
+            "ratings"
         )
     joined = int((place.to_numpy() != np.arange(len(place))).sum())
     if joined:
@@ -124,6 +158,7 @@ def _refuse_missing(net: Any) -> None:
 
 
 def _refuse_unsupported(net: Any) -> None:
+    found = []
     for table, remedy in REFUSED.items():
         frame = net.get(table)
         if frame is None:
@@ -134,11 +169,15 @@ def _refuse_unsupported(net: Any) -> None:
             )
         used = frame.index[flags(frame, "in_service", True)]
         if len(used):
-            raise InputError(
-                f"The pandapower net has a {table} in service ({table} {used[0]}), which the DC "
-                "model does not have.",
-                remedy=f"To go on, {remedy}.",
+            found.append(
+                Problem(
+                    f"{len(used):,} {table} in service",
+                    f"{table} {used[0]}, for example",
+                    "the DC model has no such element",
+                    f"To go on, {remedy}.",
+                )
             )
+    refuse("The pandapower net", found)
 
 
 def _refuse_indices(net: Any) -> None:

@@ -119,11 +119,3 @@ def _added(frame: pd.DataFrame, changer: str, which: Bools, volts: Floats) -> tu
     angle = np.deg2rad(column(frame, f"{changer}_step_degree", "trafo", 0.0))
     added = np.where(which, volts * percent * _steps(frame, changer) / 100, 0.0)
     return added * np.cos(angle), added * np.sin(angle)
-
-
-def rated_impedance(net: Any, resistance: Floats, reactance: Floats) -> tuple[Floats, Floats]:
-    """``vk_percent`` and ``vkr_percent`` on the net's base, of one unit without magnetisation."""
-    _, low, _ = _tapped(net.trafo)
-    scale = (low / _nominal(net, "lv_bus")) ** 2 / 100
-    whole = np.sign(reactance) * np.hypot(resistance, reactance)
-    return whole / scale, resistance / scale

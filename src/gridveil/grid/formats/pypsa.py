@@ -13,37 +13,15 @@ What is read, at one snapshot, in PyPSA's words (its own ``optimize`` uses the s
 Links, storage, global constraints, extendable, committable and piecewise components, investment
 periods and scenarios are refused. Shunt impedances are left out, as ``optimize`` does.
 
-What a release has, for every private parameter, at one snapshot called ``now``:
+A network of several snapshots is read at the one that the caller names. Series of availability
+(p_max_pu, p_min_pu) are public. If generator limits are private they are not part of them: limits
+are then read at full availability, on request, and the series stay beside the released limits.
 
-=================  ===============================================================================
-buses              kept: name, v_nom, x, y
-lines              kept: bus0, bus1, x, r, b, g, length, v_ang_max, active, s_nom, s_max_pu
-transformers       the same without length, and tap_ratio, phase_shift
-loads              kept: bus, p_set, q_set, sign, active
-generators         kept: bus, active, whether slack, p_nom, p_min_pu, p_max_pu, p_set,
-                   marginal_cost, marginal_cost_quadratic
-dropped            all series, all results (p, p0, p1, mu_*, marginal_price, *_opt), *_extendable,
-                   *_min, *_max, *_mod, *_set, types and their names, num_parallel, carriers,
-                   ramps, ratings of other kinds, costs of capital, name, meta, crs, objective,
-                   shapes, shunt impedances, every attribute and component not named here
-=================  ===============================================================================
-
-and in particular, names of elements being kept unless they are the ones with the private number:
-
-=================  ===============================================================================
-capacity           lines: s_nom from the released capacity, s_max_pu 1; length, b, g 0, which tell
-                   how many circuits there are; named by order.
-                   transformers: s_nom is 1; x, r are on it, with three digits; s_max_pu from the
-                   released capacity; b, g 0; named by order
-load               loads: p_set from the released load of the bus (all on its first load), q_set 0,
-                   sign -1; named by order
-generator_limit    generators: p_nom, p_min_pu, p_max_pu from the released limits, no p_set; named
-                   by order
-cost               generators: marginal_cost and marginal_cost_quadratic from the released costs;
-                   named by order
-=================  ===============================================================================
-
-Several at once: whatever any of them drops is dropped.
+What a release keeps, and what becomes of every other attribute, is in `fates`. It has one snapshot,
+with the values of all series at it. If capacities are private a line has s_nom from the released
+capacity; a transformer is on 1 MVA, with s_max_pu from the released capacity. Names are kept but of
+elements that have a private number, which are named by their order: people write ratings into
+names.
 
 Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
 from a catalogue, and a type has a rating there.
@@ -61,16 +39,18 @@ from gridveil.errors import InputError
 from gridveil.grid.checks import check
 from gridveil.grid.formats import Source, optional_library, source_of, unlogged, writable
 from gridveil.grid.formats.pypsa_edit import put
-from gridveil.grid.formats.pypsa_release import rated_branches, strip
+from gridveil.grid.formats.pypsa_release import META, columns, published_impedance, strip
 from gridveil.grid.formats.pypsa_tables import Snapshot, build
 from gridveil.grid.network import Network
 from gridveil.grid.public import check_parameters
 
-__all__ = ["rated_branches", "read", "strip", "write", "write_release"]
+__all__ = ["columns", "published_impedance", "read", "strip", "write", "write_release"]
 
 
 @unlogged("pypsa")
-def read(source: str | os.PathLike[str] | Any, snapshot: Any = None) -> Network:
+def read(
+    source: str | os.PathLike[str] | Any, snapshot: Any = None, full_availability: bool = False
+) -> Network:
     """Read a PyPSA network, or a ``.nc`` file of one.
 
     Parameters
@@ -78,7 +58,10 @@ def read(source: str | os.PathLike[str] | Any, snapshot: Any = None) -> Network:
     source
         A ``pypsa.Network`` or a path.
     snapshot
-        Which one to read, as in ``n.snapshots``; the first by default.
+        Which one to read, as in ``n.snapshots`` or as its text; needed if there are several.
+    full_availability
+        Whether limits of generators with series of p_max_pu or p_min_pu are those at full
+        availability (0 to p_nom) instead of those at the snapshot. A released file says so itself.
 
     Raises
     ------
@@ -95,7 +78,8 @@ def read(source: str | os.PathLike[str] | Any, snapshot: Any = None) -> Network:
             f"An object of type {type(source).__name__} is no PyPSA network.",
             remedy="Give a pypsa.Network or the path of its .nc file.",
         )
-    data = Snapshot(network, _label(network, snapshot))
+    full = full_availability or network.meta.get(META) is True
+    data = Snapshot(network, _label(network, snapshot), full)
     return check(replace(build(data), source=Source("pypsa", data)))
 
 
@@ -109,7 +93,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
         Where the network did not come from PyPSA, or a value has no attribute to go to.
     """
     data: Snapshot = source_of(network, "pypsa").data
-    copied = Snapshot(data.network.copy(), data.label)
+    copied = Snapshot(data.network.copy(), data.label, data.full)
     put(copied, build(copied), network)
     return _save(copied.network, path)
 
@@ -132,7 +116,7 @@ def write_release(
     source = source_of(network, "pypsa")
     private = check_parameters(parameters)
     if source.private:
-        bare = Snapshot(source.data.network.copy(), source.data.label)
+        bare = Snapshot(source.data.network.copy(), source.data.label, source.data.full)
     else:
         bare = strip(source.data, private)
     put(bare, build(bare), network)
@@ -157,14 +141,22 @@ def _label(network: Any, snapshot: Any) -> Any:
             "The PyPSA network has investment periods or scenarios.",
             remedy="Give a network of one period and one scenario.",
         )
+    known = list(network.snapshots)
     if snapshot is None:
-        return network.snapshots[0]
-    if snapshot not in network.snapshots:
+        if len(known) > 1:
+            raise InputError(
+                f"The PyPSA network has {len(known):,} snapshots, {known[0]} to {known[-1]}, and a "
+                "model has one.",
+                remedy="Name the one to read: snapshot=... (--snapshot NAME).",
+            )
+        return known[0]
+    found = [label for label in known if snapshot in (label, str(label))]
+    if not found:
         raise InputError(
             f"The PyPSA network has no snapshot {snapshot!r}.",
             remedy="Use one of n.snapshots.",
         )
-    return snapshot
+    return found[0]
 
 
 def _save(network: Any, path: str | os.PathLike[str] | None) -> Any:

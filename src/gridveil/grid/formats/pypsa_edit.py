@@ -8,11 +8,13 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.formats.pypsa_tables import (
+    AVAILABILITY,
     BRANCHES,
     Snapshot,
     flags,
     per_unit,
     places,
+    shares,
     static,
     values,
 )
@@ -40,7 +42,9 @@ def put(source: Snapshot, old: Network, new: Network) -> None:
 
 def _set(source: Snapshot, component: str, element: Any, name: str, value: float) -> None:
     series = source.network.c[component].dynamic.get(name)
-    if series is not None and element in series.columns:
+    # At full availability a limit is a number, and the series beside it stays.
+    kept = source.full and name in AVAILABILITY
+    if series is not None and element in series.columns and not kept:
         series.loc[source.label, element] = value
     else:
         static(source.network, component).loc[element, name] = value
@@ -102,7 +106,7 @@ def _free_name(taken: Any, name: str) -> str:
 def _put_limits(source: Snapshot, old: Network, new: Network) -> None:
     before, after = old.generators, new.generators
     changed = (before.p_min != after.p_min) | (before.p_max != after.p_max)
-    share = values(source, "Generator", "p_max_pu")
+    share = shares(source, "p_max_pu")
     size = values(source, "Generator", "p_nom")
     fixed = ~np.isnan(values(source, "Generator", "p_set"))
     frame = static(source.network, "Generator")

@@ -6,6 +6,7 @@ snapshot alone, on a base of 1 MVA.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +16,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
+from gridveil.grid.checks import Problem, refuse
 from gridveil.grid.formats import real
 from gridveil.grid.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
 
 BRANCHES = ("Line", "Transformer")
+AVAILABILITY = ("p_min_pu", "p_max_pu")
 # Components that the model has, or that say nothing about power flows.
 KNOWN = {
     *("Bus", "Generator", "Load", "Line", "Transformer", "ShuntImpedance", "Carrier"),
@@ -36,19 +39,23 @@ NEEDED: dict[str, tuple[str, ...]] = {
         *("marginal_cost", "marginal_cost_quadratic"),
     ),
 }
+FIXED = (
+    "Fix its size: n.optimize.fix_optimal_capacities() after n.optimize(), or set it to False to "
+    "keep the size that the file has."
+)
 # Switches that turn a component into something else than the model has: value allowed, remedy.
 PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
     "Generator": {
         "committable": (False, "The model has no unit commitment: set it to False."),
         "maintainable": (False, "The model has no maintenance: set it to False."),
-        "p_nom_extendable": (False, "Fix its size: n.optimize.fix_optimal_capacities()."),
+        "p_nom_extendable": (False, FIXED),
         "sign": (1.0, "Use sign 1 and negative limits."),
         "e_sum_min": (-np.inf, "The model has one snapshot: drop the energy limit."),
         "e_sum_max": (np.inf, "The model has one snapshot: drop the energy limit."),
     },
-    "Line": {"s_nom_extendable": (False, "Fix its size: n.optimize.fix_optimal_capacities().")},
+    "Line": {"s_nom_extendable": (False, FIXED)},
     "Transformer": {
-        "s_nom_extendable": (False, "Fix its size: n.optimize.fix_optimal_capacities()."),
+        "s_nom_extendable": (False, FIXED),
         "phase_shift_min": (0.0, "The model has fixed phase shifts: use phase_shift."),
         "phase_shift_max": (0.0, "The model has fixed phase shifts: use phase_shift."),
     },
@@ -57,10 +64,15 @@ PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A PyPSA network and the snapshot of it that is read."""
+    """A PyPSA network and the snapshot of it that is read.
+
+    With `full` limits of generators are those at full availability, whatever series of p_max_pu
+    and p_min_pu say of the snapshot.
+    """
 
     network: Any = field(repr=False)
     label: Any
+    full: bool = False
 
 
 def static(network: Any, component: str) -> pd.DataFrame:
@@ -147,45 +159,58 @@ def _refuse_unsupported(network: Any) -> None:
                     "more than once.",
                     remedy="Give every element a name of its own.",
                 )
+    found = [*_foreign(network), *_special(network)]
+    carrier = static(network, "Bus")["carrier"]
+    other = carrier.index[(carrier != "AC").to_numpy(dtype=bool)]
+    if len(other):
+        found.append(
+            Problem(
+                f"{len(other):,} Bus",
+                f"'{other[0]}', for example",
+                "the carrier is not AC",
+                "Keep the AC part of the network only.",
+            )
+        )
+    units = network.c["Generator"]
+    if hasattr(units, "has_piecewise") and units.has_piecewise("marginal_cost"):
+        found.append(
+            Problem(
+                *("Generator", "marginal_cost", "it is piecewise"),
+                "Use marginal_cost and marginal_cost_quadratic.",
+            )
+        )
+    refuse("The PyPSA network", found)
+
+
+def _foreign(network: Any) -> Iterator[Problem]:
+    """Components that the DC model does not have, with how many are active."""
+    for component in network.components:
+        frame = component.static
         if component.name in KNOWN or not len(frame):
             continue
         used = frame.index[flags(frame, "active")] if "active" in frame else frame.index
         if len(used):
-            raise InputError(
-                f"The PyPSA network has a {component.name} ('{used[0]}'), which the DC model does "
-                "not have.",
-                remedy=f"Remove it: n.remove('{component.name}', ...), or set active to False.",
+            yield Problem(
+                f"{len(used):,} {component.name}",
+                f"'{used[0]}', for example",
+                "the DC model has no such component",
+                f"Remove them, n.remove('{component.name}', ...), or set active to False.",
             )
-    carrier = static(network, "Bus")["carrier"]
-    if (carrier != "AC").any():
-        raise InputError(
-            f"Bus '{carrier.index[carrier != 'AC'][0]}' of the PyPSA network has a carrier other "
-            "than AC.",
-            remedy="Keep the AC part of the network only.",
-        )
+
+
+def _special(network: Any) -> Iterator[Problem]:
+    """Switches that turn a component into something else than the model has."""
     for component, plain in PLAIN.items():
-        _refuse_special(network, component, plain)
-    units = network.c["Generator"]
-    if hasattr(units, "has_piecewise") and units.has_piecewise("marginal_cost"):
-        raise InputError(
-            "Generators of the PyPSA network have a piecewise marginal_cost.",
-            remedy="Use marginal_cost and marginal_cost_quadratic.",
-        )
-
-
-def _refuse_special(network: Any, component: str, plain: dict[str, tuple[Any, str]]) -> None:
-    frame = static(network, component)
-    frame = frame[flags(frame, "active")]
-    for name, (allowed, remedy) in plain.items():
-        if name not in frame:
-            continue
-        other = frame.index[(frame[name] != allowed).to_numpy(dtype=bool)]
-        if len(other):
-            raise InputError(
-                f"{component} '{other[0]}' of the PyPSA network has {name} "
-                f"{frame[name].loc[other[0]]}.",
-                remedy=remedy,
-            )
+        frame = static(network, component)
+        frame = frame[flags(frame, "active")]
+        for name, (allowed, remedy) in plain.items():
+            if name in frame:
+                other = frame.index[(frame[name] != allowed).to_numpy(dtype=bool)]
+                if len(other):
+                    what = f"'{other[0]}', for example"
+                    yield Problem(
+                        f"{len(other):,} {component}", what, f"{name} is not {allowed}", remedy
+                    )
 
 
 def places(network: Any, component: str, end: str) -> Ints:
@@ -285,8 +310,7 @@ def _generators(source: Snapshot) -> Generators:
     network = source.network
     size = values(source, "Generator", "p_nom")
     fixed = values(source, "Generator", "p_set")
-    low = size * values(source, "Generator", "p_min_pu")
-    high = size * values(source, "Generator", "p_max_pu")
+    low, high = (size * shares(source, name) for name in AVAILABILITY)
     still = ~np.isnan(fixed)
     count = len(size)
     return Generators(
@@ -300,6 +324,17 @@ def _generators(source: Snapshot) -> Generators:
         constant=np.zeros(count),
         points=(None,) * count,
     )
+
+
+def shares(source: Snapshot, name: str) -> Floats:
+    """Shares of the nominal power that are limits."""
+    if not source.full:
+        return values(source, "Generator", name)
+    frame = static(source.network, "Generator")
+    varies = frame.index.isin(source.network.c["Generator"].dynamic[name].columns)
+    # PyPSA takes no notice of the number beside a series.
+    at_full = 1.0 if name == "p_max_pu" else 0.0
+    return np.where(varies, at_full, numbers(frame, "Generator", name))
 
 
 def _reference(network: Any, branches: Branches, units: Generators) -> Bools:
