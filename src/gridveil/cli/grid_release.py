@@ -247,6 +247,8 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
             console.print(f"  {words}")
         else:
             console.print(f"[bold red]WARNING:[/] {words} {_UNSERVED}")
+        if made.congestion is not None and made.congestion.doubtful:
+            console.print(f"[bold red]WARNING:[/] {made.congestion.words}")
         for fate, columns, reason in lines(made.public.changes):
             if fate != "released":
                 console.print(f"  {fate.capitalize()}: {escape(columns)} ({escape(reason[:-1])})")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gridveil.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.errors import InputError
+from gridveil.grid.controls import controls
 from gridveil.grid.formats import read_case
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
@@ -123,6 +124,9 @@ class Evaluation:
     population_with_curves, unseen_with_curves
         The same against the real cost curves and constants, which is what a user of the data
         sees; None where linear costs are the real ones.
+    controls
+        Errors, on the models that the release never saw, of networks that take no epsilon: by what
+        they are. A release that is no better than these is of no use.
     """
 
     parameters: tuple[ParameterError, ...]
@@ -132,6 +136,7 @@ class Evaluation:
     penalty: float
     population_with_curves: ModelErrors | None = None
     unseen_with_curves: ModelErrors | None = None
+    controls: tuple[tuple[str, ModelErrors], ...] = ()
     inference: tuple[Inference, ...] = ()
     pictures: tuple[Picture, ...] = field(repr=False, default=())
 
@@ -144,6 +149,7 @@ class Evaluation:
             "unseen": _plain(self.unseen),
             "population_with_curves": _plain(self.population_with_curves),
             "unseen_with_curves": _plain(self.unseen_with_curves),
+            "controls": {name: _plain(errors) for name, errors in self.controls},
             "penalty": self.penalty,
             "inference": [asdict(one) for one in self.inference],
         }
@@ -253,18 +259,23 @@ def evaluate(
     others.check_shapes(released)
     adequate = not {"load", "generator_limit"} & set(parameters)
 
-    def compare(network: Network, models: Population) -> ModelErrors:
-        return Reference(network, models).errors(released, penalty=penalty, adequate=adequate)
+    def errors(reference: Reference, network: Network) -> ModelErrors:
+        return reference.errors(network, penalty=penalty, adequate=adequate)
 
     curved = "cost" in parameters and _has_curves(given)
+    unseen_by = Reference(real, others)
     return Evaluation(
         parameter_errors(real, released, parameters, settings["ranges"]),
-        compare(real, population),
-        compare(real, others),
+        errors(Reference(real, population), released),
+        errors(unseen_by, released),
         statement,
         penalty,
-        compare(given, population) if curved else None,
-        compare(given, others) if curved else None,
+        errors(Reference(given, population), released) if curved else None,
+        errors(Reference(given, others), released) if curved else None,
+        tuple(
+            (name, errors(unseen_by, network))
+            for name, network in controls(released, real, parameters)
+        ),
         _inference(real, released, statement),
         tuple(values_picture(name, *_entries(real, released, name)) for name in parameters),
     )

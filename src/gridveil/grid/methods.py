@@ -24,20 +24,16 @@ from gridveil.grid.restoring.oracle import Oracle, take
 from gridveil.grid.restoring.points import Matched
 from gridveil.grid.restoring.rounding import Rounding, decimals_for
 from gridveil.grid.restoring.serving import serve
-from gridveil.grid.scaling import unit_of
+from gridveil.grid.scaling import unit_for, unit_of
 from gridveil.grid.solving.settings import Model
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Sealed
-from gridveil.privacy.sensitivity import power_of_two_below
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 TROUBLE = (ArithmeticError, RuntimeError, ValueError)
 """What numerical trouble with public data looks like."""
-
-# Alphas (MW) with which restoration counts in MW, and what others are scaled to.
-_LEAST, _MOST, _USUAL = Fraction(1, 8), 4096, 16
 
 FAILED = "rounds whose restoration failed"
 """What the statement calls the number of rounds of the paper's method without a restoration."""
@@ -155,12 +151,11 @@ def prepare(
 
 
 def _unit(problem: Problem, alphas: Mapping[str, Fraction]) -> float:
-    """What restoration counts power in: alphas between a few and some thousands of it."""
+    """What restoration counts power in, by public numbers."""
     powers = [alphas[kind.name] for kind in problem.kinds if kind.unit == "MW"]
-    if not powers:
-        return unit_of(problem.public.with_values(np.ones(problem.public.entries)))
-    alpha = min(powers)
-    return 1.0 if _LEAST <= alpha <= _MOST else float(power_of_two_below(alpha / _USUAL))
+    if powers:
+        return unit_for(min(powers))
+    return unit_of(problem.public.with_values(np.ones(problem.public.entries)))
 
 
 def run(task: Task, prepared: Prepared) -> Outcome:
@@ -173,12 +168,30 @@ def run(task: Task, prepared: Prepared) -> Outcome:
     # Step 1 of every method: noise on every entry (certified: and on a sum of loads or costs).
     task.progress("noise on every entry")
     noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
-    # From here on powers are counted in a unit that suits the solvers.
+    return _worked(_RUN[task.settings.method], task, prepared, noisy)
+
+
+def restore(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+    """What the method makes of noisy entries alone; the paper's does not go on to ask for costs."""
+    return _worked(
+        _certified if task.settings.method == "certified" else _laplace, task, prepared, noisy
+    )
+
+
+def _worked(
+    method: Callable[[Task, Prepared, NoisyEntries], Outcome],
+    task: Task,
+    prepared: Prepared,
+    noisy: NoisyEntries,
+) -> Outcome:
+    """Go on from noisy entries, with powers counted in a unit that suits the solvers."""
     units = task.problem.units(prepared.unit)
-    noisy = _counted(noisy, task, units)
+    summed = task.problem.summed
+    own = 1.0 if summed is None else float(units[task.problem.public.parts[summed.name]][0])
+    noisy = noisy.counted(units, own)
     inner = _in_units(task, prepared.unit)
     try:
-        found = _RUN[task.settings.method](inner, prepared, noisy)
+        found = method(inner, prepared, noisy)
     except Unsolved as trouble:
         found = _failed(inner, prepared, noisy.values, trouble.what)
     except GridveilError:
@@ -186,14 +199,6 @@ def run(task: Task, prepared: Prepared) -> Outcome:
     except TROUBLE as trouble:
         found = _failed(inner, prepared, noisy.values, type(trouble).__name__)
     return replace(found, values=found.values * units)
-
-
-def _counted(noisy: NoisyEntries, task: Task, units: Floats) -> NoisyEntries:
-    """The noisy entries, and their sum, counted in units."""
-    summed = task.problem.summed
-    own = 1.0 if summed is None else float(units[task.problem.public.parts[summed.name]][0])
-    total = None if noisy.total is None else noisy.total / own
-    return NoisyEntries(noisy.values / units, noisy.scale / units, total, noisy.total_scale / own)
 
 
 def _in_units(task: Task, unit: float) -> Task:

@@ -31,6 +31,10 @@ _CURVES = (
     "curves: against the real network with its curves and constants, which is what a user of the "
     "data sees."
 )
+_CONTROLS = (
+    "No limits at all, all entries at their mean: the same models on networks that tell nothing of "
+    "a single entry. A release should come closer than these."
+)
 
 
 def owner_sections(found: Evaluation) -> tuple[Section, ...]:
@@ -106,13 +110,15 @@ def figure(value: float, form: str, unit: str = "") -> str:
 
 def model_rows(found: Evaluation) -> list[tuple[str, ModelErrors]]:
     """The errors on models, each with its name."""
+    beside = [(f"never seen, {name}", errors) for name, errors in found.controls]
     if found.population_with_curves is None or found.unseen_with_curves is None:
-        return [("population", found.population), ("never seen", found.unseen)]
+        return [("population", found.population), ("never seen", found.unseen), *beside]
     return [
         ("population, linear costs", found.population),
         ("population, real curves", found.population_with_curves),
         ("never seen, linear costs", found.unseen),
         ("never seen, real curves", found.unseen_with_curves),
+        *beside,
     ]
 
 
@@ -133,6 +139,14 @@ def _clipped(one: ParameterError) -> str:
 def model_words(found: Evaluation) -> list[str]:
     """What must be known to read the errors on models."""
     said = [] if found.population_with_curves is None else [_CURVES]
+    if found.controls:
+        said.append(_CONTROLS)
+    for name, one in found.controls:
+        if one.cost_error < found.unseen.cost_error:
+            said.append(
+                f"The release is worse than {name}: its cost error is "
+                f"{found.unseen.cost_error:.2g}%, and {one.cost_error:.2g}% there."
+            )
     for name, one in (("Population", found.population), ("Never seen", found.unseen)):
         if one.models < one.size:
             said.append(

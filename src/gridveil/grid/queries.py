@@ -60,6 +60,15 @@ class NoisyEntries:
     total: float | None = None
     total_scale: float = 0.0
 
+    def counted(self, units: Floats, total: float) -> NoisyEntries:
+        """The same in units: one for each entry, and that of the sum."""
+        return NoisyEntries(
+            self.values / units,
+            self.scale / units,
+            None if self.total is None else self.total / total,
+            self.total_scale / total,
+        )
+
 
 class EntriesQuery:
     """Every private entry, and the sum of a parameter's if a share is set aside for it.

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, show_exact
+from gridveil.grid.congestion import Congestion, congestion
 from gridveil.grid.formats import SUFFIXES, Source
 from gridveil.grid.formats.fates import CHANGED
 from gridveil.grid.methods import Outcome, Prepared, Settings, Task, prepare, run
@@ -87,7 +88,10 @@ _CURVES = (
 class GridRelease(Release):
     """A released network: `data` to work with, `write` for the bundle."""
 
-    def __init__(self, task: Task, outcome: Outcome, facts: Facts) -> None:
+    def __init__(
+        self, task: Task, outcome: Outcome, facts: Facts, seen: Congestion | None = None
+    ) -> None:
+        self.congestion: Congestion | None = seen
         self.public: PublicNetwork = task.problem.public
         self.population: Population = task.problem.models
         self.values: Floats = outcome.values
@@ -172,8 +176,14 @@ class GridPlan(Plan[GridRelease]):
     def _run(self, account: Account, progress: Progress) -> GridRelease:
         task = Task(account, self.sealed, self.problem, self.settings, progress)
         outcome = run(task, self.prepared)
-        facts = _facts(task, outcome, self.prepared.decimals, public_curves=self.public_curves)
-        return GridRelease(task, outcome, facts)
+        seen = None
+        if account.ledger is not None:  # a study has nobody to warn
+            progress("looking at what the released limits cost")
+            seen = congestion(task, self.prepared, outcome.values)
+        facts = _facts(
+            task, outcome, self.prepared.decimals, seen, public_curves=self.public_curves
+        )
+        return GridRelease(task, outcome, facts, seen)
 
 
 def release(
@@ -340,7 +350,12 @@ def plan(
 
 
 def _facts(
-    task: Task, outcome: Outcome, decimals: Mapping[str, int], *, public_curves: bool
+    task: Task,
+    outcome: Outcome,
+    decimals: Mapping[str, int],
+    seen: Congestion | None,
+    *,
+    public_curves: bool,
 ) -> Facts:
     problem, settings = task.problem, task.settings
     public, models = problem.public, problem.models
@@ -366,8 +381,13 @@ def _facts(
         known["restoration"] = settings.restoration
     if settings.restoration == "exact":
         known["time limit of a restoration, s"] = settings.time_limit
+    if seen is not None:
+        known["cost of the released limits, %"] = seen.cost
+        known["cost of false limits by noise alone, %"] = seen.noise and list(seen.noise)
     clear = [name for name in PARAMETERS if name not in public.parameters]
     limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
+    if seen is not None and seen.doubtful:
+        limitations.insert(0, seen.words)
     if settings.published_total is not None:
         clear.append("total load")
     if "generator_limit" in public.parameters and public_curves:

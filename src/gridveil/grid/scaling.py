@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 
 from gridveil.grid.network import Network, Table
+from gridveil.privacy.sensitivity import power_of_two_below
 
 T = TypeVar("T", bound=Table)
 
@@ -27,6 +29,8 @@ _POWER: dict[str, tuple[str, ...]] = {
 
 # Total power (MW) of networks that are solved as they are, and what others are scaled to.
 _LEAST, _MOST, _USUAL = 2.0**4, 2.0**20, 2.0**13
+# The same for alphas.
+_ALPHAS = Fraction(1, 8), 4096, 16
 
 
 def unit_of(network: Network) -> float:
@@ -36,6 +40,12 @@ def unit_of(network: Network) -> float:
     load = np.abs(network.buses.load[network.buses.in_service])
     size = max(float(load.sum()), float(limits[np.isfinite(limits)].sum()))
     return 1.0 if size == 0 or _LEAST <= size <= _MOST else 2.0 ** round(math.log2(size / _USUAL))
+
+
+def unit_for(alpha: Fraction) -> float:
+    """The unit in MW that suits the restoration of values with noise of about this size."""
+    few, many, usual = _ALPHAS
+    return 1.0 if few <= alpha <= many else float(power_of_two_below(alpha / usual))
 
 
 def scaled(network: Network, unit: float) -> Network:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from gridveil.cli import typed
 from gridveil.errors import InputError, show_exact
 from gridveil.grid import cases, release
+from gridveil.grid.controls import unlimited
 from gridveil.grid.evaluation import Reference, parameter_errors
 from gridveil.grid.network import Network
 from gridveil.grid.population import Population, sample_like, sample_population
@@ -51,6 +52,12 @@ _ENTRIES = {
     "generator_limit": "a generator's limit",
     "cost": "a generator's cost",
 }
+_UNLIMITED = Metric(
+    "unlimited",
+    "Cost without limits",
+    "%",
+    "error of the cost if no line had a limit: a release should stay below it",
+)
 
 
 def _parameter(name: str, alphas: tuple[str, ...], alpha: str, example: str) -> Parameter:
@@ -142,7 +149,8 @@ class Grid(Kind):
             )
             for name in choice.parameters
         )
-        return (*_METRICS, *values)
+        controls = (_UNLIMITED,) if "capacity" in choice.parameters else ()
+        return (*_METRICS, *values, *controls)
 
     def limits(self, name: str, text: str) -> tuple[float, float]:
         """The public range, as the command line reads it."""
@@ -199,13 +207,19 @@ class Grid(Kind):
         some = {name: ends for name, ends in limits if name in parameters}
         return network, split_parts(network, parameters, ranges_of(parameters, some))[1]
 
-    def _reference(self, parameters: tuple[str, ...], size: int) -> tuple[Population, Reference]:
+    def _reference(
+        self, parameters: tuple[str, ...], size: int
+    ) -> tuple[Population, Reference, dict[str, float]]:
         network, public = self._parts(parameters, ())
         if self._public is None and "cost" not in parameters:
             models = sample_population(public, size, private=parameters)  # the paper's costs
         else:
             models = default_models(public, size)
-        return models, Reference(network, sample_like(models, public, min(size, _UNSEEN), seed=1))
+        reference = Reference(network, sample_like(models, public, min(size, _UNSEEN), seed=1))
+        if "capacity" not in parameters:
+            return models, reference, {}
+        control = reference.errors(unlimited(network), penalty=PENALTY)
+        return models, reference, {_UNLIMITED.name: control.cost_error}
 
 
 def _number(value: float) -> str:
@@ -217,10 +231,16 @@ class GridSession(Session):
     """Seeded releases of the stand-in."""
 
     def __init__(
-        self, network: Network, choice: Choice, models: Population, reference: Reference
+        self,
+        network: Network,
+        choice: Choice,
+        models: Population,
+        reference: Reference,
+        controls: Mapping[str, float],
     ) -> None:
         self._network, self._choice = network, choice
         self._models, self._reference = models, reference
+        self._controls = controls
 
     def run(self, seed: int) -> Run:
         """Make a seeded release of the stand-in, and measure it on models that it never saw."""
@@ -241,6 +261,7 @@ class GridSession(Session):
             "cost": errors.cost_error,
             "infeasible": errors.infeasible,
             "price": errors.price_error,
+            **self._controls,
         }
         for one in parameter_errors(self._network, made.data, choice.parameters):
             values[f"value-{one.parameter}"] = one.mean

@@ -1,0 +1,147 @@
+"""A release beside networks that take no epsilon, and its warning of false congestion."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gridveil import grid
+from gridveil.cli.main import app
+from gridveil.grid.cases import rts96
+from gridveil.grid.evaluation import Reference, evaluate
+from gridveil.grid.release import plan
+
+pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+
+
+def log_spread(seed=0):
+    """RTS-96 with ratings from 10 to 3,090 MW like those of Great Britain: hardly any binds."""
+    network = rts96()
+    rng = np.random.default_rng(seed)
+    free = network.with_capacity(np.full(len(network.branches), np.inf))
+    models = grid.sample_population(network, 60, costs=0.125)
+    flow = np.abs(grid.solve_population(free, models, keep=("flow",)).flow).max(0)
+    ratings = np.exp(rng.uniform(np.log(10), np.log(3090), len(flow)))
+    ratings = np.sort(ratings)[np.argsort(np.argsort(flow))]
+    needed = flow * rng.uniform(0.97, 1.3, len(flow))
+    network = network.with_capacity(np.round(np.clip(np.maximum(ratings, needed), 10, 3090)))
+    return replace(network, source=None)
+
+
+def errors(network, models, made):
+    """Cost errors of a release, and of the network without limits."""
+    reference = Reference(network, models)
+    free = network.with_capacity(np.full(len(network.branches), np.inf))
+    return [reference.errors(one, penalty=3000).cost_error for one in (made.data, free)]
+
+
+def test_a_release_that_is_worse_than_no_limits_says_so():
+    network = log_spread()
+    models = grid.sample_population(network, 100, costs=0.125)
+    for seed in range(3):
+        made = grid.release(
+            network, models, epsilon=1, alpha=100, limits=(1, 5000), method="certified", seed=seed
+        )
+        released, free = errors(network, models, made)
+        assert released > 10 * free
+        assert made.congestion.doubtful
+        settings = made.statement.body["settings"]
+        assert settings["cost of the released limits, %"] == made.congestion.cost
+        assert settings["cost of false limits by noise alone, %"][1] >= made.congestion.cost
+        assert made.statement.body["limitations"][0] == made.congestion.words
+        assert "may be false" in made.congestion.words
+
+
+def test_a_release_that_is_better_does_not_warn():
+    network = rts96(variant="paper")
+    models = grid.sample_population(network, 300, costs=(80, 100))
+    for seed in range(3):
+        made = grid.release(network, models, epsilon=1, alpha=30, limits=(1, 5000), seed=seed)
+        released, free = errors(network, models, made)
+        assert released < free
+        assert not made.congestion.doubtful
+        assert not any("may be false" in line for line in made.statement.body["limitations"])
+
+
+def test_congestion_that_noise_does_not_explain_is_not_called_false():
+    """Control: limits that cost much, released with little noise."""
+    network = rts96(variant="paper")
+    network = network.with_capacity(network.branches.capacity * 0.84)
+    models = grid.sample_population(network, 60, spread=0.02, costs=(20, 100))
+    made = grid.release(network, models, epsilon=1, alpha=2, limits=(1, 5000), seed=0)
+    released, free = errors(network, models, made)
+    assert free > 0.9 > 0.2 > released
+    assert made.congestion.noise is not None
+    assert not made.congestion.doubtful
+
+
+def test_the_warning_sees_released_and_public_values_alone():
+    """Twins that release the same values warn in the same words."""
+    network = log_spread()
+    models = grid.sample_population(network, 20, costs=0.125)
+    asked = {"epsilon": 1, "alpha": 100, "limits": (1, 5000), "method": "laplace"}
+    first = plan(network, models, **asked)
+    other = plan(network.with_capacity(network.branches.capacity * 1.5), models, **asked)
+    from gridveil.grid.congestion import congestion
+    from gridveil.grid.methods import Task
+
+    values = first.run(first.study(0)).values
+    words = [
+        congestion(
+            Task(one.study(1), one._sealed, one.private, one.settings, print), one.prepared, values
+        ).words
+        for one in (first, other)
+    ]
+    assert words[0] == words[1]
+
+
+def test_the_owner_sees_controls_beside_the_release(tmp_path, ledger):
+    network = rts96(variant="paper")
+    models = grid.sample_population(network, 20, costs=(80, 100))
+    made = grid.release(
+        network, models, epsilon=1, alpha=30, limits=(50, 1000), ledger=ledger, method="laplace"
+    )
+    bundle = made.write(tmp_path / "out")
+    found = evaluate(bundle, network)
+    names = [name for name, _ in found.controls]
+    assert names == ["no limits at all", "all entries at their mean"]
+    free = network.with_capacity(np.full(len(network.branches), np.inf))
+    shown = found.to_json()["controls"]
+    unseen = grid.population.sample_like(models, network, 20, seed=1)
+    expected = Reference(network, unseen).errors(free, penalty=3000)
+    assert shown["no limits at all"]["cost_error"] == pytest.approx(expected.cost_error)
+    assert shown["no limits at all"]["missed"] == 100
+    case = tmp_path / "case.m"
+    network.write(case)
+    page = tmp_path / "owner.html"
+    text = CliRunner(env={"COLUMNS": "150"}).invoke(
+        app, ["grid", "evaluate", str(bundle), "--against", str(case), "--report", str(page)]
+    )
+    assert text.exit_code == 0, text.output
+    for name in names:
+        assert f"never seen, {name}" in text.stdout
+        assert f"never seen, {name}" in page.read_text()
+    if found.unseen.cost_error > expected.cost_error:
+        assert "The release is worse than no limits at all" in text.stdout
+
+
+@pytest.mark.parametrize("parameter", ["load", "generator_limit", "cost"])
+def test_other_parameters_have_the_mean_as_their_control(parameter, tmp_path, ledger):
+    network = rts96(variant="paper")
+    models = grid.sample_population(network, 4, costs=0.1, private=parameter)
+    made = grid.release(
+        network,
+        models,
+        parameter=parameter,
+        epsilon=1,
+        alpha=0.1,
+        limits=(-500, 800),
+        ledger=ledger,
+        method="laplace",
+    )
+    assert made.congestion is None
+    found = evaluate(made.write(tmp_path / "out"), network)
+    assert [name for name, _ in found.controls] == ["all entries at their mean"]
+    (_, flat), sane = found.controls[0], found.unseen
+    assert flat.cost_error > sane.cost_error or flat.price_error > sane.price_error
