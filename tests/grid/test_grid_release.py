@@ -512,4 +512,5 @@ def test_progress_is_told(network):
     models = models_for(network, "capacity")
     call = {"epsilon": 1, "alpha": 5, "method": "paper", "rounds": 2, "seed": 1}
     quietly(network, models, progress=said.append, **call)
-    assert said == ["checking the models", "noise on every entry", "round 1 of 2", "round 2 of 2"]
+    noise, last = "noise on every entry", "looking at what the released limits cost"
+    assert said == ["checking the models", noise, "round 1 of 2", "round 2 of 2", last]

@@ -104,6 +104,20 @@ def release(
             help="generator_limit: cost curves are public, and not made from the limits.",
         ),
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Protect these elements alone: voltage>=220, kind=line, name=A*, with commas if "
+            "all must hold; load:zone=1 for one of several parameters. The rest is public.",
+        ),
+    ] = None,
+    unlimited_above: Annotated[
+        float | None,
+        typer.Option(
+            help="capacity: ratings from here on (MW) are placeholders. Which lines have one is "
+            "public, and they have no limit."
+        ),
+    ] = None,
     rounds: Annotated[
         int | None, typer.Option(help="paper: models that are matched (T); 10 by default.")
     ] = None,
@@ -160,6 +174,8 @@ def release(
             published_total=published_total,
             catalogue=None if catalogue is None else typed.numbers(catalogue, "--catalogue"),
             public_curves=public_curves,
+            only=typed.rules(only),
+            unlimited_above=unlimited_above,
             rounds=rounds,
             price=price,
             penalty=penalty,

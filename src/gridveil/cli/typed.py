@@ -86,6 +86,25 @@ def costs(text: str) -> tuple[float, float] | float | None:
     )
 
 
+def rules(given: list[str] | None) -> str | dict[str, str] | None:
+    """What is protected: ``voltage>=220``, or one rule for each parameter: ``load:zone=1``."""
+    if not given:
+        return None
+    if len(given) == 1 and ":" not in given[0]:
+        return given[0]
+    found: dict[str, str] = {}
+    for one in given:
+        name, colon, rule = (part.strip() for part in one.partition(":"))
+        if not colon or name in found:
+            raise InputError(
+                f"--only has {one!r}, where one rule for each parameter is needed.",
+                remedy="Write --only 'voltage>=220', or --only 'capacity:voltage>=220' --only "
+                "'load:zone=1'.",
+            )
+        found[name] = rule
+    return found
+
+
 def numbers(text: str, option: str) -> list[float]:
     """Numbers with commas between them."""
     try:

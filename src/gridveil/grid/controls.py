@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from gridveil.grid.network import Network
+from gridveil.grid.network import Bools, Network
 from gridveil.grid.ranges import PARAMETERS
+from gridveil.grid.selection import Declared
 
 
-def unlimited(network: Network) -> Network:
-    """The network without any line limit."""
-    return network.with_capacity(np.full(len(network.branches), np.inf))
+def unlimited(network: Network, lines: Bools | None = None) -> Network:
+    """The network without limits: of any line, or of some."""
+    some = np.ones(len(network.branches), dtype=bool) if lines is None else lines
+    return network.with_capacity(np.where(some, np.inf, network.branches.capacity))
 
 
 def controls(
-    released: Network, real: Network, parameters: Sequence[str]
+    released: Network, real: Network, parameters: Sequence[str], declared: Declared
 ) -> Iterator[tuple[str, Network]]:
     """Networks to measure a release against: those that need no value of a single entry.
 
@@ -26,16 +28,17 @@ def controls(
     released ones of its kind and sign.
     """
     if "capacity" in parameters:
-        yield "no limits at all", unlimited(released)
+        hidden = declared.support(real, "capacity")["capacity"]
+        yield "no limits", unlimited(released, hidden)
     flat = released
     for name in parameters:
-        table, columns, _ = PARAMETERS[name]
+        table = PARAMETERS[name][0]
         filled: dict[str, Any] = {}
-        for column in columns:
+        for column, mask in declared.support(real, name).items():
             values = getattr(getattr(released, table), column).copy()
             ours = getattr(getattr(real, table), column)
-            for some in (np.isfinite(ours) & (ours > 0), np.isfinite(ours) & (ours < 0)):
+            for some in (mask & (ours > 0), mask & (ours < 0)):
                 values[some] = values[some].mean() if some.any() else 0.0
             filled[column] = values
         flat = replace(flat, **{table: replace(getattr(flat, table), **filled)})
-    yield "all entries at their mean", flat
+    yield "all at mean", flat

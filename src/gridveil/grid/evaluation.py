@@ -27,6 +27,7 @@ from gridveil.grid.population import Population, sample_like
 from gridveil.grid.public import PARAMETERS
 from gridveil.grid.release import KIND, POPULATION_FILE
 from gridveil.grid.requests import PENALTY
+from gridveil.grid.selection import Declared, pairs
 from gridveil.privacy.inference import Inference, infer
 from gridveil.privacy.statement import Statement
 from gridveil.report.page import owner_page
@@ -248,6 +249,7 @@ def evaluate(
     settings = statement.body["settings"]
     parameters = settings["parameters"]
     (data,) = [one["name"] for one in statement.body["files"] if one["name"].startswith("network.")]
+    declared = Declared.of(settings)
     given = against if isinstance(against, Network) else read_case(against)
     real = given.linearised() if "cost" in parameters else given
     released = read_case(folder / data)
@@ -265,7 +267,7 @@ def evaluate(
     curved = "cost" in parameters and _has_curves(given)
     unseen_by = Reference(real, others)
     return Evaluation(
-        parameter_errors(real, released, parameters, settings["ranges"]),
+        parameter_errors(real, released, parameters, settings["ranges"], declared),
         errors(Reference(real, population), released),
         errors(unseen_by, released),
         statement,
@@ -274,10 +276,10 @@ def evaluate(
         errors(Reference(given, others), released) if curved else None,
         tuple(
             (name, errors(unseen_by, network))
-            for name, network in controls(released, real, parameters)
+            for name, network in controls(released, real, parameters, declared)
         ),
-        _inference(real, released, statement),
-        tuple(values_picture(name, *_entries(real, released, name)) for name in parameters),
+        _inference(real, released, statement, declared),
+        tuple(values_picture(name, *pairs(real, released, name, declared)) for name in parameters),
     )
 
 
@@ -286,11 +288,12 @@ def parameter_errors(
     released: Network,
     parameters: Sequence[str],
     ranges: Mapping[str, Sequence[float]] | None = None,
+    declared: Declared | None = None,
 ) -> tuple[ParameterError, ...]:
     """Errors of every released parameter; with public ranges, how many values were clipped."""
     found = []
     for name in parameters:
-        ours, theirs = _entries(real, released, name)
+        ours, theirs = pairs(real, released, name, declared or Declared())
         error = np.abs(theirs - ours)
         limits = None if ranges is None else (float(ranges[name][0]), float(ranges[name][1]))
         found.append(
@@ -317,22 +320,14 @@ def _has_curves(network: Network) -> bool:
     return curves or bool(units.quadratic[on].any() or units.constant[on].any())
 
 
-def _entries(real: Network, released: Network, name: str) -> tuple[Floats, Floats]:
-    table, columns, _ = PARAMETERS[name]
-    ours, theirs = (
-        np.concatenate([getattr(getattr(network, table), column) for column in columns])
-        for network in (real, released)
-    )
-    entries = np.isfinite(ours) & (ours != 0)
-    return ours[entries], theirs[entries]
-
-
-def _inference(real: Network, released: Network, statement: Statement) -> tuple[Inference, ...]:
+def _inference(
+    real: Network, released: Network, statement: Statement, declared: Declared
+) -> tuple[Inference, ...]:
     neighbours = statement.body["guarantee"]["neighbours"]
     names = statement.body["settings"]["parameters"]
     found = []
     for name, one in zip(names, neighbours, strict=True):
-        ours, theirs = _entries(real, released, name)
+        ours, theirs = pairs(real, released, name, declared)
         found.append(
             infer(
                 name,

@@ -32,8 +32,8 @@ _CURVES = (
     "data sees."
 )
 _CONTROLS = (
-    "No limits at all, all entries at their mean: the same models on networks that tell nothing of "
-    "a single entry. A release should come closer than these."
+    "{}: the models never seen, on networks that tell nothing of a single entry. A release should "
+    "come closer than that."
 )
 
 
@@ -110,7 +110,7 @@ def figure(value: float, form: str, unit: str = "") -> str:
 
 def model_rows(found: Evaluation) -> list[tuple[str, ModelErrors]]:
     """The errors on models, each with its name."""
-    beside = [(f"never seen, {name}", errors) for name, errors in found.controls]
+    beside = list(found.controls)
     if found.population_with_curves is None or found.unseen_with_curves is None:
         return [("population", found.population), ("never seen", found.unseen), *beside]
     return [
@@ -140,13 +140,9 @@ def model_words(found: Evaluation) -> list[str]:
     """What must be known to read the errors on models."""
     said = [] if found.population_with_curves is None else [_CURVES]
     if found.controls:
-        said.append(_CONTROLS)
-    for name, one in found.controls:
-        if one.cost_error < found.unseen.cost_error:
-            said.append(
-                f"The release is worse than {name}: its cost error is "
-                f"{found.unseen.cost_error:.2g}%, and {one.cost_error:.2g}% there."
-            )
+        better = [name for name, one in found.controls if one.cost_error < found.unseen.cost_error]
+        said.append(_CONTROLS.format(" and ".join(name for name, _ in found.controls).capitalize()))
+        said[-1] += f" By cost error it is worse than {' and '.join(better)}." if better else ""
     for name, one in (("Population", found.population), ("Never seen", found.unseen)):
         if one.models < one.size:
             said.append(

@@ -20,10 +20,11 @@ def highest_cost(public: PublicNetwork, models: Population) -> float:
     if models.cost is not None:
         return float(models.cost[:, units.in_service].max(initial=0.0))
     if "cost" in public.parameters:
-        slope = np.full(len(units), float(public.limits["cost"].high))
+        high = float(public.limits["cost"].high)
+        slope = np.where(public.support["linear"], high, np.maximum(public.rest("linear"), high))
     else:
         if "generator_limit" in public.parameters:
-            most = np.full(len(units), float(public.limits["generator_limit"].high))
+            most = np.maximum(public.rest("p_max"), float(public.limits["generator_limit"].high))
         else:
             most = units.p_max if models.p_max is None else units.p_max * models.p_max.max(0)
         slope = units.linear + 2 * units.quadratic * np.maximum(most, 0.0)

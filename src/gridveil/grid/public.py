@@ -28,6 +28,7 @@ from gridveil.grid.ranges import (
     check_ranges,
 )
 from gridveil.grid.scaling import scaled_table
+from gridveil.grid.selection import Declared
 from gridveil.privacy.sealed import Limits, Sealed, seal, seal_together
 
 __all__ = [
@@ -52,11 +53,17 @@ class PublicTable:
         The whole table.
     private
         Its private columns, each with the parameter that it belongs to.
+    support
+        Which entries of them are private; the others are kept.
     """
 
-    def __init__(self, table: Table, private: Mapping[str, str]) -> None:
+    def __init__(
+        self, table: Table, private: Mapping[str, str], support: Mapping[str, Bools]
+    ) -> None:
         # The values go here, not only out of sight: zeros stand in for them.
-        blank: dict[str, Any] = {column: np.zeros(len(table)) for column in private}
+        blank: dict[str, Any] = {
+            column: np.where(support[column], 0.0, getattr(table, column)) for column in private
+        }
         self._table: Any = replace(table, **blank)
         self._private = dict(private)
 
@@ -91,7 +98,7 @@ class PublicNetwork:
         What is private.
     support
         Which entries of the private columns are private (public knowledge), one array a column.
-        The others are 0, or infinite for capacities.
+        The others are 0 (infinite for capacities), or were declared public.
     signs
         +1 or -1 for every private value: its sign, which is public as the support is.
     limits
@@ -162,6 +169,12 @@ class PublicNetwork:
             for place in np.flatnonzero(self.support[column])
         ]
 
+    def rest(self, column: str) -> Floats:
+        """A private column with 0 for every private entry: what is public of it."""
+        (table,) = (t for t, columns, _ in PARAMETERS.values() if column in columns)
+        found: Floats = getattr(getattr(self, table)._table, column)
+        return found
+
     def with_values(self, values: ArrayLike) -> Network:
         """A whole network, with these values (one a private entry) in place of the private ones.
 
@@ -183,7 +196,7 @@ class PublicNetwork:
             table, columns, _ = PARAMETERS[parameter]
             for column in columns:
                 mask = self.support[column]
-                filled = np.full(len(mask), np.inf if column == "capacity" else 0.0)
+                filled = getattr(tables[table], column).copy()
                 filled[mask] = vector[start : start + int(mask.sum())]
                 start += int(mask.sum())
                 tables[table] = replace(tables[table], **{column: filled})
@@ -192,7 +205,7 @@ class PublicNetwork:
     def in_units(self, unit: float) -> PublicNetwork:
         """The same network with powers in this unit (MW); see `scaling`. It can't be written."""
         tables: dict[str, Any] = {
-            name: PublicTable(scaled_table(table._table, name, unit), table._private)
+            name: PublicTable(scaled_table(table._table, name, unit), table._private, self.support)
             for name, table in ((name, getattr(self, name)) for name in TABLES)
         }
         limits = {
@@ -225,7 +238,7 @@ def split(
     public_curves: bool = False,
 ) -> tuple[Sealed[Any], PublicNetwork]:
     """See `Network.split`."""
-    parts, public = _split(network, parameter, limits, public_curves)
+    parts, public = _split(network, parameter, limits, Declared(public_curves=public_curves))
     return (parts[0] if len(parts) == 1 else seal_together(parts)), public
 
 
@@ -235,9 +248,14 @@ def split_parts(
     limits: Range | Mapping[str, Range],
     *,
     public_curves: bool = False,
+    declared: Declared | None = None,
 ) -> tuple[Sealed[tuple[Floats, ...]], PublicNetwork]:
-    """As `Network.split`, with a tuple of vectors in the seal however many parameters there are."""
-    parts, public = _split(network, parameters, limits, public_curves)
+    """As `Network.split`, with a tuple of vectors in the seal however many parameters there are.
+
+    What the owner declared public of the parameters is so.
+    """
+    known = Declared(public_curves=public_curves) if declared is None else declared
+    parts, public = _split(network, parameters, limits, known)
     return seal_together(parts), public
 
 
@@ -245,23 +263,24 @@ def _split(
     network: Network,
     given: str | Sequence[str],
     limits: Range | Mapping[str, Range],
-    public_curves: bool,
+    declared: Declared,
 ) -> tuple[list[Sealed[Floats]], PublicNetwork]:
     parameters = check_parameters(given)
     ranges = check_ranges(parameters, limits)
-    source = _stripped(network.source, parameters)
-    public = _without_copies(network, ranges, source)
-    if "generator_limit" in parameters and not public_curves:
-        _refuse_curves(network)
     support: dict[str, Bools] = {}
+    for parameter in parameters:
+        support |= declared.support(network, parameter)
+    network = declared.network(network)
+    source = _stripped(network.source, parameters)
+    public = _without_copies(network, ranges, support, source)
+    if "generator_limit" in parameters and not declared.public_curves:
+        _refuse_curves(network, support["p_min"] | support["p_max"])
     private: dict[str, dict[str, str]] = {table: {} for table in TABLES}
     sealed, signs = [], []
     for parameter in parameters:
         table, columns, unit = PARAMETERS[parameter]
         owner = getattr(network, table)
-        for column in columns:
-            support[column] = _support(getattr(owner, column), column)
-            private[table][column] = parameter
+        private[table] |= dict.fromkeys(columns, parameter)
         values = np.concatenate([getattr(owner, column)[support[column]] for column in columns])
         signs.append(_signs(values, parameter))
         # Clipped to its range a value is in its box too, since it has the sign that cuts it out.
@@ -275,22 +294,16 @@ def _split(
         limits=ranges,
         source=source,
         changes=_changes(network.source, parameters),
-        **{name: PublicTable(getattr(public, name), private[name]) for name in TABLES},
+        **{name: PublicTable(getattr(public, name), private[name], support) for name in TABLES},
     )
-
-
-def _support(values: Floats, column: str) -> Bools:
-    mask: Bools = np.isfinite(values) if column == "capacity" else values != 0
-    mask.setflags(write=False)
-    return mask
 
 
 def _signs(values: Floats, parameter: str) -> Floats:
     return np.where((values < 0) & (parameter != "capacity"), -1.0, 1.0)
 
 
-def _refuse_curves(network: Network) -> None:
-    """Raise if any cost is a curve of breakpoints, of however many.
+def _refuse_curves(network: Network, hidden: Bools) -> None:
+    """Raise if any cost of a unit with private limits is a curve of breakpoints, of however many.
 
     Most curves are sampled between a unit's limits. From evenly spaced inner points the limits
     follow exactly. A curve of two points has none, but its slope and intercept were computed from
@@ -299,8 +312,10 @@ def _refuse_curves(network: Network) -> None:
     """
     curved = [
         name
-        for name, points in zip(network.generators.name, network.generators.points, strict=True)
-        if points is not None
+        for name, points, private in zip(
+            network.generators.name, network.generators.points, hidden, strict=True
+        )
+        if private and points is not None
     ]
     if curved:
         raise InputError(
@@ -314,7 +329,10 @@ def _refuse_curves(network: Network) -> None:
 
 
 def _without_copies(
-    network: Network, ranges: Mapping[str, Limits], source: Source | None
+    network: Network,
+    ranges: Mapping[str, Limits],
+    support: Mapping[str, Bools],
+    source: Source | None,
 ) -> Network:
     """The network without what copies private parameters in other columns of the model."""
     units, branches = network.generators, network.branches
@@ -331,7 +349,10 @@ def _without_copies(
     if "generator_limit" in ranges:
         # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
         limits = ranges["generator_limit"]
-        units = clip_points(units, limits.low, limits.high)
+        hidden = support["p_min"] | support["p_max"]
+        clipped = clip_points(units, limits.low, limits.high)
+        both = zip(hidden, clipped.points, units.points, strict=True)
+        units = replace(clipped, points=tuple(new if own else old for own, new, old in both))
     if "cost" in ranges:
         if units.quadratic.any() or any(points is not None for points in units.points):
             raise InputError(

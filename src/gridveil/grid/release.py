@@ -17,10 +17,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, show_exact
+from gridveil.errors import InputError
 from gridveil.grid.congestion import Congestion, congestion
+from gridveil.grid.facts import KIND as KIND
+from gridveil.grid.facts import facts
 from gridveil.grid.formats import SUFFIXES, Source
-from gridveil.grid.formats.fates import CHANGED
 from gridveil.grid.methods import Outcome, Prepared, Settings, Task, prepare, run
 from gridveil.grid.network import Network
 from gridveil.grid.opf import Solutions, solve_population
@@ -42,47 +43,19 @@ from gridveil.grid.requests import (
     with_linear_costs,
     with_penalty,
 )
+from gridveil.grid.selection import Declared, declared
 from gridveil.grid.sketch import sketch_network
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch
 from gridveil.privacy.sealed import Sealed
-from gridveil.privacy.statement import Facts, Restoration, make_statement
+from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release import Plan, Progress, Release, Terms, silent
 from gridveil.report.parts import Section, Snippet
 
 Floats = NDArray[np.float64]
-KIND = "grid parameters"
 POPULATION_FILE = "population.parquet"
-
-_LIMITATIONS = (
-    "Topology, places and impedances are public, and tell about ratings what epsilon does not "
-    "bound: a standard type of line or transformer can be looked up from its impedance.",
-    "Values that come from a short public list (standard ratings) can be guessed from noisy ones "
-    "where alpha is below the spacing of the list: choose alpha above it.",
-    "Models of the population that ran on the real network are evidence about it, outside epsilon.",
-    "Outputs of units that can't be dispatched are published as the file has them: where they come "
-    "from a dispatch of the real network they are evidence about it, outside epsilon.",
-    "Voltage set points and limits, reactive limits, shunts and taps are published as the file has "
-    "them: if they were computed from private values, these can be worked out.",
-)
-_OF_PARAMETERS = {
-    "capacity": "Impedances that the file gives on ratings are published with three digits, which "
-    "leaves fewer ratings possible than there were; impedances that were computed from ratings "
-    "before they came into the file are published as they are. Reactance and charging of a line "
-    "together tell how many circuits of a known type it has.",
-    "load": "Limits of loads that can be dispatched are published with those of the generators.",
-    "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
-    "a nominal power) move together: a change of that number is one of several entries. Reactive "
-    "limits are published: if they are a share of the active ones, these can be worked out.",
-    "cost": "Released costs are linear, one slope a unit: a cost curve is replaced by its mean "
-    "slope between the limits of its unit, and constants are replaced by 0.",
-}
-_CURVES = (
-    "Breakpoints and slopes of piecewise-linear costs were declared public: limits that they were "
-    "made from can be worked out from them."
-)
 
 
 class GridRelease(Release):
@@ -133,14 +106,14 @@ class GridPlan(Plan[GridRelease]):
         adjacency: Sequence[Adjacency],
         epsilon: Fraction,
         prepared: Prepared,
-        *,
-        public_curves: bool,
+        declared: Declared,
     ) -> None:
         public = problem.public
         clear = [name for name in PARAMETERS if name not in public.parameters]
         hidden = list(public.parameters)
         if "load" in public.parameters:
             (clear if settings.published_total is not None else hidden).append("total load")
+        clear += declared.published(public.parameters)
         super().__init__(
             Terms(
                 dataset=None,
@@ -154,13 +127,20 @@ class GridPlan(Plan[GridRelease]):
         self.problem = problem
         self.settings = settings
         self.prepared = prepared
-        self.public_curves = public_curves
+        self.declared = declared
         self.sealed = sealed
+        self._warns = True
 
     def with_costs(self, costs: CostQuery) -> GridPlan:
         """The same plan with another cost query, for studies on public data."""
         made = copy(self)
         made.prepared = replace(self.prepared, costs=costs)
+        return made
+
+    def without_warning(self) -> GridPlan:
+        """The same plan without the look for false congestion, for studies."""
+        made = copy(self)
+        made._warns = False
         return made
 
     def with_settings(self, **changed: Any) -> GridPlan:
@@ -177,13 +157,11 @@ class GridPlan(Plan[GridRelease]):
         task = Task(account, self.sealed, self.problem, self.settings, progress)
         outcome = run(task, self.prepared)
         seen = None
-        if account.ledger is not None:  # a study has nobody to warn
+        if self._warns:
             progress("looking at what the released limits cost")
             seen = congestion(task, self.prepared, outcome.values)
-        facts = _facts(
-            task, outcome, self.prepared.decimals, seen, public_curves=self.public_curves
-        )
-        return GridRelease(task, outcome, facts, seen)
+        known = facts(task, outcome, self.prepared.decimals, seen, self.declared)
+        return GridRelease(task, outcome, known, seen)
 
 
 def release(
@@ -200,6 +178,8 @@ def release(
     published_total: float | None = None,
     catalogue: Sequence[float] | None = None,
     public_curves: bool = False,
+    only: str | Mapping[str, str] | None = None,
+    unlimited_above: float | None = None,
     rounds: int | None = None,
     price: Exact | None = None,
     penalty: float | None = None,
@@ -248,6 +228,13 @@ def release(
     public_curves
         Generator limits: some costs are piecewise linear, and breakpoints and slopes are public.
         Say so only if they were not made from the limits, which can be worked out from them.
+    only
+        Protect these elements alone, by public facts: ``"voltage>=220"``, ``"kind=line"``,
+        ``"name=A*"``, several with commas where all must hold; by parameter where several are
+        private. The rest is published as it is, and the statement says so.
+    unlimited_above
+        Capacities: ratings from here on (MW) are placeholders, and these lines have no limit.
+        Which lines they are becomes public.
     rounds
         Paper: how many models are matched (T); 10 by default.
     price
@@ -291,6 +278,8 @@ def release(
         published_total=published_total,
         catalogue=catalogue,
         public_curves=public_curves,
+        only=only,
+        unlimited_above=unlimited_above,
         rounds=rounds,
         price=price,
         penalty=penalty,
@@ -315,6 +304,8 @@ def plan(
     method: Method = "certified",
     limits: Range | Mapping[str, Range] | None = None,
     public_curves: bool = False,
+    only: str | Mapping[str, str] | None = None,
+    unlimited_above: float | None = None,
     progress: Progress = silent,
     **options: Any,
 ) -> GridPlan:
@@ -332,9 +323,13 @@ def plan(
     settings = check_settings(parameters, method, **options)
     total = Budget(epsilon).total
     network = with_linear_costs(network, parameters)
-    sealed, public = split_parts(
-        network, parameters, ranges_of(parameters, limits), public_curves=public_curves
-    )
+    said = declared(parameters, only, unlimited_above, public_curves)
+    if "load" in said.only and settings.published_total is not None:
+        raise InputError(
+            "A published total is that of all loads, and some of them are public here.",
+            remedy="Leave published_total out, or only.",
+        )
+    sealed, public = split_parts(network, parameters, ranges_of(parameters, limits), declared=said)
     check_writable(public)
     adjacency = neighbours(public, alpha, published=settings.published_total is not None)
     progress("checking the models")
@@ -344,84 +339,7 @@ def plan(
     alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}
     check_together(problem, settings)
     prepared = prepare(problem, alphas, total, settings)
-    return GridPlan(
-        sealed, problem, settings, adjacency, total, prepared, public_curves=public_curves
-    )
-
-
-def _facts(
-    task: Task,
-    outcome: Outcome,
-    decimals: Mapping[str, int],
-    seen: Congestion | None,
-    *,
-    public_curves: bool,
-) -> Facts:
-    problem, settings = task.problem, task.settings
-    public, models = problem.public, problem.models
-    what = ", ".join(public.parameters)
-    # The owner's name for the data: that of a case may tell about it.
-    name = public.name if task.account.charge is None else task.account.charge.dataset
-    known: dict[str, Any] = {
-        "parameters": list(public.parameters),
-        "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
-        "models": models.size,
-        "decimals of released values": dict(decimals),
-        CHANGED: [one.to_json() for one in public.changes],
-    }
-    if settings.method == "certified":
-        known["margin"] = settings.margin
-        known["share of epsilon for the sum"] = show_exact(settings.total_share)
-        known["published total, MW"] = settings.published_total
-        known["catalogue, MW"] = list(settings.catalogue)
-    if settings.method == "paper":
-        known["rounds"] = settings.rounds
-        known["price, $/MWh"] = float(problem.price)
-        known["penalty, $/MWh"] = settings.penalty
-        known["restoration"] = settings.restoration
-    if settings.restoration == "exact":
-        known["time limit of a restoration, s"] = settings.time_limit
-    if seen is not None:
-        known["cost of the released limits, %"] = seen.cost
-        known["cost of false limits by noise alone, %"] = seen.noise and list(seen.noise)
-    clear = [name for name in PARAMETERS if name not in public.parameters]
-    limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
-    if seen is not None and seen.doubtful:
-        limitations.insert(0, seen.words)
-    if settings.published_total is not None:
-        clear.append("total load")
-    if "generator_limit" in public.parameters and public_curves:
-        clear.append("breakpoints and slopes of cost curves")
-        limitations.append(_CURVES)
-    return Facts(
-        kind=KIND,
-        method=settings.method,
-        summary=f"{what} of network {name}: {public.entries:,} entries, with "
-        f"{models.size:,} models",
-        settings={**known, **outcome.facts},
-        public_inputs=[
-            "topology, reactances and everything else of the network but what is private",
-            f"which entries of {what} are there (not 0, or limited), and their signs",
-            f"the population: {models.size:,} models",
-        ],
-        published_in_clear=[*clear, "topology and impedances", "the population"],
-        restoration=None
-        if outcome.solver is None
-        else Restoration(solver=outcome.solver, gap=outcome.gap),
-        limitations=[line for line in limitations if line],
-        adjacency=_adjacency(public, settings),
-    )
-
-
-def _adjacency(public: PublicNetwork, settings: Settings) -> str:
-    words = []
-    if settings.published_total is not None:
-        words.append(
-            "The total load is public: loads differ in two entries, one up and one down by as much."
-        )
-    if "generator_limit" in public.parameters:
-        words.append("In neither is a lower limit above its upper one.")
-    return " ".join(words)
+    return GridPlan(sealed, problem, settings, adjacency, total, prepared, said)
 
 
 def _suffix(network: Network) -> str:

@@ -239,7 +239,7 @@ class GridWorld:
             )
             if method == "paper":
                 made = made.with_costs(KnownCosts(made.problem, {"capacity": alpha}, self.case))
-            self._plans[key] = made
+            self._plans[key] = made.without_warning()
         return self._plans[key]
 
 

@@ -17,9 +17,10 @@ from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.ledger.path import ledger_path
 from gridveil.privacy.ledger.references import Declared, Reference
 from gridveil.privacy.ledger.sketch import Sketch
-from gridveil.privacy.ledger.totals import Totals, refuse_exposed, steps_to_reference
+from gridveil.privacy.ledger.totals import PART, Totals, refuse_exposed, steps_to_reference
 
 __all__ = [
+    "PART",
     "Charge",
     "Declared",
     "Entry",

@@ -33,6 +33,7 @@ from gridveil.privacy.ledger.totals import (
     Totals,
     doubtful_alphas,
     refuse_exposed,
+    refuse_other_parts,
     steps_to_reference,
 )
 
@@ -116,6 +117,7 @@ class Ledger:
             totals = everyone.get(name_key(name), Totals(name))
             hidden = [one.key for one in adjacency] if private is None else private
             refuse_exposed(totals, hidden, clear)
+            refuse_other_parts(totals, hidden, clear)
             factor = max(steps_to_reference(totals, one) for one in adjacency)
             warnings += doubtful_alphas(totals, adjacency)
             charged = amount * factor

@@ -29,6 +29,9 @@ from gridveil.privacy.ledger.sketch import Sketch
 FAR = 10
 """An alpha this many times below its reference looks like a slip."""
 
+PART = "outside of"
+"""Between the name of a parameter and the part of it that is private, where the rest is public."""
+
 _RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
 
@@ -292,6 +295,27 @@ def refuse_exposed(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) 
                 f"{name} of {totals.dataset!r} is private in this or an earlier release; "
                 "publishing it in clear would undo that guarantee.",
                 remedy="Make it private in this release too.",
+            )
+
+
+def refuse_other_parts(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) -> None:
+    """Raise `LedgerRefused` if a parameter was, or is now, protected in another part.
+
+    A release that protects a part of a parameter publishes the rest of it, in words like
+    ``"capacity outside of voltage>=220"``. What is protected must then stay the same: another part
+    would publish what is private, or call private what is published.
+    """
+    for name in hidden:
+        if name not in totals.private:
+            continue
+        before = {word for word in totals.clear if word.startswith(f"{name} {PART} ")}
+        now = {word for word in clear if word.startswith(f"{name} {PART} ")}
+        if before != now:
+            raise LedgerRefused(
+                f"Another part of {name} of {totals.dataset!r} was protected by ledger entry "
+                f"{totals.private[name]}.",
+                remedy="Protect the same part of it as before: what was published can't be private "
+                "any more, and what was private must not be published.",
             )
 
 

@@ -1,0 +1,140 @@
+"""What the statement of a grid release says beside what its account knows: public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gridveil.errors import show_exact
+from gridveil.grid.congestion import Congestion
+from gridveil.grid.formats.fates import CHANGED
+from gridveil.grid.methods import Outcome, Settings, Task
+from gridveil.grid.public import PARAMETERS, PublicNetwork
+from gridveil.grid.selection import Declared
+from gridveil.privacy.statement import Facts, Restoration
+
+KIND = "grid parameters"
+
+_LIMITATIONS = (
+    "Topology, places and impedances are public, and tell about ratings what epsilon does not "
+    "bound: a standard type of line or transformer can be looked up from its impedance.",
+    "Values that come from a short public list (standard ratings) can be guessed from noisy ones "
+    "where alpha is below the spacing of the list: choose alpha above it.",
+    "Models of the population that ran on the real network are evidence about it, outside epsilon.",
+    "Outputs of units that can't be dispatched are published as the file has them: where they come "
+    "from a dispatch of the real network they are evidence about it, outside epsilon.",
+    "Voltage set points and limits, reactive limits, shunts and taps are published as the file has "
+    "them: if they were computed from private values, these can be worked out.",
+)
+_OF_PARAMETERS = {
+    "capacity": "Impedances that the file gives on ratings are published with three digits, which "
+    "leaves fewer ratings possible than there were; impedances that were computed from ratings "
+    "before they came into the file are published as they are. Reactance and charging of a line "
+    "together tell how many circuits of a known type it has.",
+    "load": "Limits of loads that can be dispatched are published with those of the generators.",
+    "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
+    "a nominal power) move together: a change of that number is one of several entries. Reactive "
+    "limits are published: if they are a share of the active ones, these can be worked out.",
+    "cost": "Released costs are linear, one slope a unit: a cost curve is replaced by its mean "
+    "slope between the limits of its unit, and constants are replaced by 0.",
+}
+_PLACEHOLDERS = (
+    "Which lines have a rating of at least {} MW is public, by their owner's declaration: these "
+    "are placeholders, released as lines without a limit."
+)
+_CURVES = (
+    "Breakpoints and slopes of piecewise-linear costs were declared public: limits that they were "
+    "made from can be worked out from them."
+)
+
+
+def facts(
+    task: Task,
+    outcome: Outcome,
+    decimals: Mapping[str, int],
+    seen: Congestion | None,
+    declared: Declared,
+) -> Facts:
+    """What the statement says of a release, beside what its account knows."""
+    problem, settings = task.problem, task.settings
+    public, models = problem.public, problem.models
+    what = ", ".join(public.parameters)
+    # The owner's name for the data: that of a case may tell about it.
+    name = public.name if task.account.charge is None else task.account.charge.dataset
+    known: dict[str, Any] = {
+        "parameters": list(public.parameters),
+        "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
+        "models": models.size,
+        "decimals of released values": dict(decimals),
+        CHANGED: [one.to_json() for one in public.changes],
+    }
+    if settings.method == "certified":
+        known["margin"] = settings.margin
+        known["share of epsilon for the sum"] = show_exact(settings.total_share)
+        known["published total, MW"] = settings.published_total
+        known["catalogue, MW"] = list(settings.catalogue)
+    if settings.method == "paper":
+        known["rounds"] = settings.rounds
+        known["price, $/MWh"] = float(problem.price)
+        known["penalty, $/MWh"] = settings.penalty
+        known["restoration"] = settings.restoration
+    if settings.restoration == "exact":
+        known["time limit of a restoration, s"] = settings.time_limit
+    if seen is not None:
+        known["cost of the released limits, %"] = seen.cost
+        known["cost of false limits by noise alone, %"] = seen.noise and list(seen.noise)
+    clear = [name for name in PARAMETERS if name not in public.parameters]
+    limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
+    if seen is not None and seen.doubtful:
+        limitations.insert(0, seen.words)
+    if settings.published_total is not None:
+        clear.append("total load")
+    if declared.only:
+        known["only"] = dict(declared.only)
+    if declared.unlimited_above is not None:
+        known["unlimited above, MW"] = declared.unlimited_above
+        limitations.append(_PLACEHOLDERS.format(f"{declared.unlimited_above:.10g}"))
+    clear += declared.published(public.parameters)
+    if "generator_limit" in public.parameters and declared.public_curves:
+        clear.append("breakpoints and slopes of cost curves")
+        limitations.append(_CURVES)
+    return Facts(
+        kind=KIND,
+        method=settings.method,
+        summary=f"{what} of network {name}: {public.entries:,} entries, with "
+        f"{models.size:,} models",
+        settings={**known, **outcome.facts},
+        public_inputs=[
+            "topology, reactances and everything else of the network but what is private",
+            f"which entries of {what} are there (not 0, or limited), and their signs",
+            *_protected(public, declared),
+            f"the population: {models.size:,} models",
+        ],
+        published_in_clear=[*clear, "topology and impedances", "the population"],
+        restoration=None
+        if outcome.solver is None
+        else Restoration(solver=outcome.solver, gap=outcome.gap),
+        limitations=[line for line in limitations if line],
+        adjacency=_adjacency(public, settings),
+    )
+
+
+def _protected(public: PublicNetwork, declared: Declared) -> list[str]:
+    """What is protected of the parameters that are not protected as a whole."""
+    parts = ((name, declared.protects(name)) for name in public.parameters)
+    return [
+        f"{name} is protected for {part} alone, by its owner's declaration; the rest is public"
+        for name, part in parts
+        if part
+    ]
+
+
+def _adjacency(public: PublicNetwork, settings: Settings) -> str:
+    words = []
+    if settings.published_total is not None:
+        words.append(
+            "The total load is public: loads differ in two entries, one up and one down by as much."
+        )
+    if "generator_limit" in public.parameters:
+        words.append("In neither is a lower limit above its upper one.")
+    return " ".join(words)

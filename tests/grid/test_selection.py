@@ -1,0 +1,218 @@
+"""A part of a parameter is protected: placeholders without a limit, and rules of public facts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from grid.making import tables, write_case
+from grid.releasing import linear_tables, models_for
+from typer.testing import CliRunner
+
+from gridveil import grid
+from gridveil.cli.main import app
+from gridveil.errors import InputError, LedgerRefused
+from gridveil.grid import read_case
+from gridveil.grid.cases import rts96
+from gridveil.grid.evaluation import evaluate
+from gridveil.grid.release import plan
+
+pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+
+
+def case(folder, *, rates=(100, 9900, 120), voltages=(380, 380, 110)):
+    """Three buses and three lines, with ratings and voltage levels."""
+    parts = linear_tables()
+    count = len(parts["branch"])
+    parts["branch"][:, 5] = np.resize(rates, count)
+    parts["branch"][:, 6:8] = parts["branch"][:, 5:6] * [1.1, 1.2]
+    parts["branch"][:, 8:10] = 0
+    parts["bus"][:, 9] = np.resize(voltages, len(parts["bus"]))
+    return write_case(folder, parts)
+
+
+def asked(**options):
+    return {"epsilon": 1, "alpha": 5, "limits": (1, 500), "method": "laplace", **options}
+
+
+def made(path, ledger, **options):
+    network = read_case(path)
+    names = options.get("parameter", "capacity")
+    return network, grid.release(
+        network, models_for(network, names), dataset="case", ledger=ledger, **asked(**options)
+    )
+
+
+def test_placeholders_become_lines_without_a_limit(tmp_path, ledger):
+    path = case(tmp_path)
+    network, found = made(path, ledger, unlimited_above=9000)
+    limited = network.branches.capacity < 9000
+    assert 0 < limited.sum() < len(limited)
+    assert found.public.entries == limited.sum()
+    released = read_case(found.write(tmp_path / "out") / "network.m").branches.capacity
+    assert np.isinf(released[~limited]).all()
+    assert (released[limited] <= 500).all()
+    body = found.statement.body
+    assert body["settings"]["unlimited above, MW"] == 9000
+    assert any("at least 9000 MW is public" in line for line in body["limitations"])
+    assert "capacity outside of below 9000 MW" in body["published_in_clear"]
+
+
+def test_twins_with_other_placeholders_leave_the_same_plan(tmp_path):
+    """What is declared public is which lines have one; nothing else of a private rating shows."""
+    plans = []
+    for rate in (9900, 99999):
+        (tmp_path / str(rate)).mkdir()
+        network = read_case(case(tmp_path / str(rate), rates=(100 + rate / 99999, rate, 120)))
+        plans.append(plan(network, models_for(network, "capacity"), **asked(unlimited_above=9000)))
+    one, other = (repr(one) + repr(one.problem.public) for one in plans)
+    assert one == other
+    assert plans[0].terms == plans[1].terms
+
+
+@pytest.mark.parametrize("above", [0, -1, float("nan"), "9000", float("inf")])
+def test_a_number_that_is_none_is_refused(tmp_path, above):
+    network = read_case(case(tmp_path))
+    with pytest.raises(InputError, match="unlimited_above"):
+        plan(network, **asked(unlimited_above=above))
+
+
+@pytest.mark.parametrize(
+    ("rule", "wanted"),
+    [
+        ("voltage>=220", lambda lines: lines["high"] >= 220),
+        ("voltage<220", lambda lines: lines["high"] < 220),
+        ("kind=line", lambda lines: lines["low"] == lines["high"]),
+        ("kind!=line,voltage=380", lambda lines: lines["low"] < lines["high"]),
+        ("name=1-*", lambda lines: np.array([name.startswith("1-") for name in lines["name"]])),
+    ],
+)
+def test_a_rule_protects_its_lines_and_publishes_the_rest(rule, wanted, tmp_path, ledger):
+    levels = np.array([380.0, 110.0, 110.0])
+    path = case(tmp_path, rates=(90, 80, 120), voltages=levels)
+    network, found = made(path, ledger, only=rule)
+    ends = levels[network.branches.from_bus], levels[network.branches.to_bus]
+    lines = {"low": np.minimum(*ends), "high": np.maximum(*ends), "name": network.branches.name}
+    hidden = wanted(lines) & np.isfinite(network.branches.capacity)
+    assert 0 < hidden.sum() < len(hidden)
+    assert found.public.support["capacity"].tolist() == hidden.tolist()
+    bundle = found.write(tmp_path / "out")
+    released = read_case(bundle / "network.m").branches.capacity
+    assert released[~hidden].tolist() == network.branches.capacity[~hidden].tolist()
+    assert (released[hidden] != network.branches.capacity[hidden]).all()
+    settings = found.statement.body["settings"]
+    assert list(settings["only"]) == ["capacity"]
+    assert any("alone" in line for line in found.statement.body["public_inputs"])
+    compared = evaluate(bundle, network)
+    assert compared.parameters[0].entries == hidden.sum()
+
+
+def test_the_rest_of_a_private_parameter_is_all_that_can_be_seen(tmp_path):
+    network = read_case(case(tmp_path, rates=(90, 80, 120)))
+    public = plan(network, **asked(only="voltage>=220")).problem.public
+    hidden = public.support["capacity"]
+    assert (public.rest("capacity")[hidden] == 0).all()
+    assert public.rest("capacity")[~hidden].tolist() == network.branches.capacity[~hidden].tolist()
+
+
+@pytest.mark.parametrize("parameter", ["load", "generator_limit", "cost"])
+def test_other_parameters_take_rules_too(parameter, tmp_path, ledger):
+    limits = {"load": (-50, 300), "generator_limit": (-200, 500), "cost": (0, 200)}[parameter]
+    options = {"parameter": parameter, "limits": limits, "alpha": 0.1, "only": "voltage>=220"}
+    network, found = made(case(tmp_path), ledger, **options)
+    table = "buses" if parameter == "load" else "generators"
+    column = {"load": "load", "generator_limit": "p_max", "cost": "linear"}[parameter]
+    hidden = found.public.support[column]
+    real = getattr(getattr(network, table), column)
+    assert hidden.any()
+    assert ((real != 0) & ~hidden).any()
+    released = getattr(getattr(found.data, table), column)
+    assert released[~hidden].tolist() == real[~hidden].tolist()
+    assert (released[hidden] != real[hidden]).all()
+
+
+def test_another_part_of_the_same_data_is_refused(tmp_path, ledger):
+    path = case(tmp_path, rates=(90, 80, 120))
+    made(path, ledger, only="voltage >= 220")
+    made(path, ledger, only="voltage>=220.0")  # the same rule
+    for options in ({}, {"only": "voltage>=100"}, {"only": "voltage>=220", "unlimited_above": 900}):
+        with pytest.raises(LedgerRefused, match="Another part of capacity"):
+            made(path, ledger, **options)
+    with pytest.raises(LedgerRefused, match="published in clear"):
+        made(path, ledger, parameter="load", limits=(-50, 300))
+
+
+def test_a_part_after_the_whole_is_refused(tmp_path, ledger):
+    path = case(tmp_path, rates=(90, 80, 120))
+    made(path, ledger)
+    for options in ({"only": "voltage>=220"}, {"unlimited_above": 9000}):
+        with pytest.raises(LedgerRefused, match="Another part of capacity"):
+            made(path, ledger, **options)
+    made(path, ledger)
+
+
+@pytest.mark.parametrize(
+    ("only", "match"),
+    [
+        ("capacity>=50", "is about capacity, which is not known"),
+        ("reactance>0.1", "is about reactance, which is not known"),
+        ("voltage", "can't be read"),
+        ("voltage>=high", "needs a number"),
+        ("name>=A", "needs a number"),
+        ("name>=3", "compares names"),
+        ("", "can't be read"),
+        ({"load": "voltage>=220"}, "one for each of the private parameters"),
+        ({"capacity": 220}, "is a text"),
+        ("voltage>=1000", "no values of capacity"),
+    ],
+)
+def test_rules_that_cannot_be_used_are_refused(only, match, tmp_path):
+    network = read_case(case(tmp_path))
+    with pytest.raises(InputError, match=match):
+        plan(network, **asked(only=only))
+
+
+def test_a_network_without_voltages_says_so():
+    with pytest.raises(InputError, match="Known of them: name, from, to, kind"):
+        plan(replace(rts96(), source=None), **asked(only="voltage>=220"))
+
+
+def test_curves_of_units_whose_limits_are_public_stay(tmp_path):
+    parts = tables()
+    parts["bus"][:, 9] = [380, 380, 110]
+    network = read_case(write_case(tmp_path, parts))
+    curved = [len(p) > 2 if p is not None else False for p in network.generators.points]
+    assert any(curved)
+    name = network.generators.name[curved.index(True)]
+    given = {**asked(parameter="generator_limit"), "limits": (-200, 500)}
+    with pytest.raises(InputError, match="piecewise-linear costs"):
+        plan(network, **given)
+    public = plan(network, **given, only=f"name!={name}").problem.public
+    kept = public.generators.points[curved.index(True)]
+    assert np.array_equal(kept, network.generators.points[curved.index(True)])
+
+
+def test_a_published_total_is_that_of_all_loads(tmp_path):
+    given = asked(parameter="load", method="certified", published_total=100, only="voltage>=220")
+    with pytest.raises(InputError, match="published total"):
+        plan(read_case(case(tmp_path)), **{**given, "limits": (0, 300)})
+
+
+def test_the_command_line_takes_rules_and_placeholders(tmp_path):
+    path = case(tmp_path)
+    command = ["grid", "release", str(path), "--alpha", "5", "--range", "1:500", "--method"]
+    command += ["laplace", "--only", "capacity:voltage>=220", "--unlimited-above", "9000"]
+    command += [
+        "--dataset",
+        "case",
+        "--ledger",
+        str(tmp_path / "l.sqlite"),
+        "-o",
+        str(tmp_path / "out"),
+        "--json",
+    ]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    assert '"capacity": "voltage>=220"' in found.stdout
+    wrong = CliRunner().invoke(app, [*command, "--only", "kind=line", "--force"])
+    assert wrong.exit_code == 2
+    assert "one rule for each parameter" in wrong.output
