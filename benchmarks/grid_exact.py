@@ -41,7 +41,7 @@ SAME = 1e-6
 def instance(seed, size, noise):
     """Draw a restoration: the network, its models, goals, a start and limits."""
     network = gg.cases.rts96(variant="paper")
-    models = gg.sample_population(network, size, seed=seed)
+    models = gg.sample_population(network, size, costs=(80.0, 100.0), seed=seed)
     rng = np.random.default_rng(seed)
     capacity = network.branches.capacity
     start = np.maximum(capacity + rng.laplace(0, CAPACITY_NOISE, len(capacity)), LOW)

@@ -414,7 +414,7 @@ def test_a_private_solve_that_fails_aborts_charged_and_silent(tmp_path, monkeypa
         return found if len(private) == 1 or change is None else change(found)
 
     monkeypatch.setattr(queries, "solve_population", solve)
-    models = sample_population(PAPER, 5, seed=0)
+    models = sample_population(PAPER, 5, costs=(80, 100), seed=0)
     if FAULTS[fault] is None:
         # Control: the same path without a fault.
         make(tmp_path, models)

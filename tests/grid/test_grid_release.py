@@ -161,15 +161,8 @@ def test_the_default_population_is_sampled_around_the_network(network, ledger):
 
 def test_all_four_parameters_in_one_text(network, ledger):
     names = "cost, capacity,load ,generator_limit"
-    made = grid.release(
-        network,
-        models_for(network, names),
-        parameter=names,
-        epsilon=2,
-        alpha=ALPHA,
-        dataset="tiny",
-        ledger=ledger,
-    )
+    asked = {"epsilon": 2, "alpha": ALPHA, "limits": LIMITS, "dataset": "tiny", "ledger": ledger}
+    made = grid.release(network, models_for(network, names), parameter=names, **asked)
     assert made.public.parameters == tuple(COLUMNS)
     (record,) = made.account.records
     assert record.epsilon == 2

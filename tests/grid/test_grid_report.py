@@ -65,10 +65,9 @@ def test_a_release_that_serves_all_models_does_not_warn(case, tmp_path):
 
 def test_a_wide_range_is_written_out(tmp_path, ledger):
     network = tiny(tmp_path)
-    made = grid.release(
-        network, epsilon=1, alpha=5, method="laplace", dataset="tiny", ledger=ledger
-    )
-    assert "anywhere in [1, 1000000], epsilon is 200000" in made.statement.in_words[1]
+    asked = {"limits": (1, 1e6), "method": "laplace", "dataset": "tiny", "ledger": ledger}
+    made = grid.release(network, epsilon=1, alpha=5, **asked)
+    assert "values that are 50 MW or more apart can be told" in made.statement.in_words[1]
     page = (made.write(tmp_path / "out") / "report.html").read_text()
     assert "anywhere in [1, 1000000] MW" in page
     assert "e+06" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)  # a picture may hold that too

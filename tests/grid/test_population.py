@@ -21,7 +21,7 @@ NETWORK = cases.rts96()
 
 
 def test_sampled_around_the_network():
-    models = sample_population(NETWORK, 200, spread=0.1)
+    models = sample_population(NETWORK, 200, spread=0.1, costs=(80, 100))
     assert (models.load.shape, models.p_max.shape, models.cost.shape) == (
         (200, 73),
         (200, 99),
@@ -50,6 +50,13 @@ def test_the_seed_decides_and_values_do_not():
     np.testing.assert_array_equal(one.load, three.load)
 
 
+def test_by_default_costs_are_the_networks_own_varied():
+    models = sample_population(NETWORK, 50)
+    assert models.cost is None
+    assert 0.875 <= models.cost_factor.min() < 0.88 < 1.12 < models.cost_factor.max() <= 1.125
+    assert sample_population(NETWORK, 5, private="cost").private == ("cost",)
+
+
 def test_costs_as_multipliers_or_not_at_all():
     factors = sample_population(NETWORK, 50, costs=0.2)
     assert factors.cost is None
@@ -61,10 +68,10 @@ def test_costs_as_multipliers_or_not_at_all():
 
 def test_values_of_a_private_parameter_are_refused():
     with pytest.raises(InputError, match="Costs are private here"):
-        sample_population(NETWORK, 5, private="cost")
+        sample_population(NETWORK, 5, private="cost", costs=(80, 100))
     assert sample_population(NETWORK, 5, private="cost", costs=0.1).private == ("cost",)
     with pytest.raises(InputError, match="Costs are private here"):
-        sample_population(NETWORK, 5, private="cost,capacity")
+        sample_population(NETWORK, 5, private="cost,capacity", costs=(80, 100))
     with pytest.raises(InputError, match="Costs are private here"):
         Population(1, cost=np.ones((1, 99)), private="cost")
     with pytest.raises(InputError, match="Costs are private here"):
@@ -102,7 +109,7 @@ def test_nothing_can_be_changed():
 
 
 def test_repr():
-    models = sample_population(NETWORK, 1000, private="load, capacity")
+    models = sample_population(NETWORK, 1000, costs=(80, 100), private="load, capacity")
     assert models.private == ("capacity", "load")
     assert repr(models).splitlines()[0] == "Population of 1,000 models"
     assert "load        73 buses, 0.875 to 1.125" in repr(models)

@@ -321,7 +321,9 @@ def test_what_was_paid_for_is_released_where_serving_fails(monkeypatch):
 
     network = rts96(variant="paper")
     monkeypatch.setattr(methods, "serve", fail)
-    made = release(network, sample_population(network, 5), epsilon=1, alpha=5, seed=0)
+    made = release(
+        network, sample_population(network, 5, costs=(80, 100)), epsilon=1, alpha=5, seed=0
+    )
     assert ((made.values >= 1) & (made.values <= 10_000)).all()
     assert "The solver gave up." in made.statement.to_json()
 
@@ -330,7 +332,7 @@ def test_what_was_paid_for_is_released_where_serving_fails(monkeypatch):
 @pytest.mark.parametrize("parameter", ["capacity", "load", "generator_limit"])
 def test_every_model_of_the_paper_is_served(parameter):
     network = rts96(variant="paper")
-    models = sample_population(network, 100, private=parameter)
+    models = sample_population(network, 100, costs=(80, 100), private=parameter)
     made = release(network, models, parameter=parameter, epsilon=1, alpha=15, seed=1)
     assert np.isfinite(solve_population(made.data, models).cost).all()
 

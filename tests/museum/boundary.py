@@ -98,7 +98,7 @@ def restoration(peeks):
 def solver(warm):
     """Costs of public models on noisy capacities, after the engine saw the real ones."""
     network = cases.rts96(variant="paper")
-    models = sample_population(network, 30, seed=1)
+    models = sample_population(network, 30, costs=(80, 100), seed=1)
 
     def run(capacity, noise):
         public = np.clip(noisy_copy(capacity, noise), 1, 2000)
@@ -149,7 +149,7 @@ def population(filtered):
 
     def sample(capacity, n):
         network = triangle(capacity).with_limits([0, 0], [200, 60])
-        models = sample_population(network, 8 * n, seed=next(seeds))
+        models = sample_population(network, 8 * n, costs=(80, 100), seed=next(seeds))
         load = models.load[:, 2].copy()
         if filtered:
             found = solve_population(

@@ -56,7 +56,11 @@ def test_it_speaks_plainly(statement):
         "Changing one of 10 entries of power by up to 0.1 MW changes the probability of any "
         "released outcome by a factor of at most 2.72 (epsilon 1)."
     )
-    assert "anywhere in [0, 1000], epsilon is 10000; for ten entries at once it is 10" in second
+    # Not as a figure: 10,000 would promise something.
+    assert second == (
+        "The whole value of an entry is not protected: values that are 1 MW or more apart can be "
+        "told from each other; for ten entries at once epsilon is 10."
+    )
     assert "epsilon       1  power, discrete Laplace, scale 0.1 MW" in repr(statement)
 
 

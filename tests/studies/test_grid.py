@@ -84,6 +84,7 @@ def test_a_run_is_the_release_with_that_seed(world, method):
         epsilon=1,
         alpha=5,
         method=method,
+        limits=(1, 1e6),
         seed=7,
         **extra,
     )

@@ -20,7 +20,7 @@ def _run(bundle: Path, ledger: Path, say: Say) -> Shown:
 
     say("sampling models")
     network = grid.cases.rts96(variant="paper")
-    population = grid.sample_population(network, _MODELS)
+    population = grid.sample_population(network, _MODELS, costs=(80.0, 100.0))
     made = grid.release(
         network,
         population,

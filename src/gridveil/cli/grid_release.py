@@ -243,7 +243,7 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
     from rich.markup import escape
 
     from gridveil.grid.formats.fates import lines
-    from gridveil.grid.report import served_words
+    from gridveil.grid.report import left_out_words, served_words
     from gridveil.release import REPORT_FILE
 
     if as_json:
@@ -258,6 +258,8 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
         )
         for sentence in made.statement.in_words:
             console.print(f"  {escape(sentence)}")
+        if made.left_out:
+            console.print(f"  {left_out_words(made.left_out, made.population.size)}")
         words = served_words(served, made.population.size)
         if served == made.population.size:
             console.print(f"  {words}")

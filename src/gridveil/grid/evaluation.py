@@ -250,6 +250,9 @@ def evaluate(
     parameters = settings["parameters"]
     (data,) = [one["name"] for one in statement.body["files"] if one["name"].startswith("network.")]
     declared = Declared.of(settings)
+    # As the guarantee states them: on the side of 0 that values have.
+    neighbours = statement.body["guarantee"]["neighbours"]
+    ranges = {name: one["range"] for name, one in zip(parameters, neighbours, strict=True)}
     given = against if isinstance(against, Network) else read_case(against)
     real = given.linearised() if "cost" in parameters else given
     released = read_case(folder / data)
@@ -267,7 +270,7 @@ def evaluate(
     curved = "cost" in parameters and _has_curves(given)
     unseen_by = Reference(real, others)
     return Evaluation(
-        parameter_errors(real, released, parameters, settings["ranges"], declared),
+        parameter_errors(real, released, parameters, ranges, declared),
         errors(Reference(real, population), released),
         errors(unseen_by, released),
         statement,

@@ -54,6 +54,7 @@ def facts(
     decimals: Mapping[str, int],
     seen: Congestion | None,
     declared: Declared,
+    left_out: int,
 ) -> Facts:
     """What the statement says of a release, beside what its account knows."""
     problem, settings = task.problem, task.settings
@@ -65,6 +66,7 @@ def facts(
         "parameters": list(public.parameters),
         "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
         "models": models.size,
+        "models left out: generation can't match the load": left_out,
         "decimals of released values": dict(decimals),
         CHANGED: [one.to_json() for one in public.changes],
     }
@@ -80,9 +82,11 @@ def facts(
         known["restoration"] = settings.restoration
     if settings.restoration == "exact":
         known["time limit of a restoration, s"] = settings.time_limit
-    if seen is not None:
-        known["cost of the released limits, %"] = seen.cost
-        known["cost of false limits by noise alone, %"] = seen.noise and list(seen.noise)
+    if "capacity" in public.parameters:
+        # Always both, so that nothing about the values shows in which settings there are.
+        noise = None if seen is None else seen.noise
+        known["cost of the released limits, %"] = None if seen is None else seen.cost
+        known["cost of false limits by noise alone, %"] = None if noise is None else list(noise)
     clear = [name for name in PARAMETERS if name not in public.parameters]
     limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
     if seen is not None and seen.doubtful:

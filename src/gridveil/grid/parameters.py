@@ -35,7 +35,6 @@ from gridveil.grid.opf import Solutions
 from gridveil.grid.population import Population
 from gridveil.grid.public import PARAMETERS, PublicNetwork
 from gridveil.grid.solving.settings import Model
-from gridveil.privacy.sealed import Limits
 
 Floats = NDArray[np.float64]
 
@@ -47,8 +46,6 @@ class Parameter(ABC):
     ----------
     name
         As in `public.PARAMETERS`.
-    limits
-        The public range of its values where the owner names none.
     slack
         What its Lipschitz cost may buy, or None where the cost itself is Lipschitz.
     why
@@ -65,7 +62,6 @@ class Parameter(ABC):
     """
 
     name: str
-    limits: Limits
     slack: Model | None
     why: str
     keep: tuple[str, ...]
@@ -126,7 +122,6 @@ class Capacity(Parameter):
     """Line capacities (MW): what the paper's TCO releases."""
 
     name = "capacity"
-    limits = Limits(1.0, 1_000_000.0)
     slack = "relaxed"
     why = "capacity can be bought at the price, so a cost moves by at most price x alpha"
     keep = ("line_price",)
@@ -144,7 +139,6 @@ class Load(Parameter):
     """Loads (MW): what the published ELO releases."""
 
     name = "load"
-    limits = Limits(-50_000.0, 50_000.0)
     slack = "shed"
     why = (
         "load can be shed and power spilled at the price, so a cost moves by at most price x alpha"
@@ -170,7 +164,6 @@ class GeneratorLimit(Parameter):
     """Lower and upper limits of generators (MW)."""
 
     name = "generator_limit"
-    limits = Limits(-50_000.0, 50_000.0)
     slack = "limits"
     why = "room beyond a limit can be bought at the price, so a cost moves by at most price x alpha"
     keep = ("limit_price",)
@@ -188,7 +181,6 @@ class Cost(Parameter):
     """Linear costs of generators ($/MWh)."""
 
     name = "cost"
-    limits = Limits(-1_000.0, 1_000.0)
     slack = None
     why = "a cost moves by at most alpha x the largest output, which is public"
     keep = ("dispatch",)

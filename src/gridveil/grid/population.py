@@ -156,7 +156,7 @@ def sample_population(
     size: int,
     *,
     spread: float = 0.125,
-    costs: tuple[float, float] | float | None = (80.0, 100.0),
+    costs: tuple[float, float] | float | None = 0.125,
     seed: int = 0,
     private: str | Sequence[str] = "capacity",
 ) -> Population:
@@ -172,9 +172,9 @@ def sample_population(
         Loads and generator limits are multiplied by uniform factors in ``1 - spread`` to
         ``1 + spread``: one a bus and one a generator (both limits alike) in every model.
     costs
-        A pair: linear costs, uniform between the two ends in $/MWh, in place of the network's. A
-        number: the network's costs, multiplied by uniform factors with that spread. None: the
-        network's costs.
+        A number: the network's costs, multiplied by uniform factors with that spread. A pair:
+        linear costs, uniform between the two ends in $/MWh, in place of the network's (the paper's
+        are 80 and 100). None: the network's costs.
     seed
         Seed of the public sample. It hides nothing.
     private

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.network import Floats
+from gridveil.grid.network import Floats, Network
 from gridveil.privacy.sealed import Limits
 
 PARAMETERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
@@ -19,6 +20,8 @@ PARAMETERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
 """For each parameter that can be private: its table, its columns and its unit."""
 
 Range = Limits | tuple[float, float]
+
+_UNLIMITED = 1e6
 
 
 def check_parameter(parameter: str) -> str:
@@ -91,6 +94,63 @@ def check_ranges(
             remedy="Give a positive lower end: a capacity of 0 would mean that there is no limit.",
         )
     return found
+
+
+def default_range(network: Network, parameters: tuple[str, ...], name: str) -> Range:
+    """A generous range for a parameter, from what is public of the network.
+
+    - capacity: up to twice the total load or generation (more can't flow on a line), down to
+      1 MW or a ten-thousandth of that total, whichever is less;
+    - load: up to the generation in service, or what all lines carry, either way;
+    - generator limits: up to ten times the total load, or what all lines carry, either way;
+    - cost: -1,000 to 1,000 $/MWh.
+
+    Raises
+    ------
+    InputError
+        Where none of it is public, so that the owner must name a range.
+    """
+    if name == "cost":
+        return -1000.0, 1000.0
+    load, generation, lines = _public_sizes(network, parameters)
+    known = {
+        "capacity": 2 * max(load, generation),
+        "load": generation or lines,
+        "generator_limit": 10 * (load or lines),
+    }[name]
+    if not known:
+        raise InputError(
+            f"Nothing public tells how large values of {name} can be.",
+            remedy=f"Name their range in MW, as wide as anyone would guess: --range {name}=1:5000 "
+            f'(limits={{"{name}": (1, 5000)}}), for example.',
+        )
+    high = _round_number(known)
+    if name == "capacity":
+        return min(1.0, 10.0 ** math.floor(math.log10(known / 20_000))), high
+    return -high, high
+
+
+def _public_sizes(network: Network, parameters: tuple[str, ...]) -> tuple[float, float, float]:
+    """Total load, generation and line capacity in MW: each 0 where it is private or unknown."""
+    load = generation = lines = 0.0
+    if "load" not in parameters:
+        on = network.buses.in_service
+        load = float(np.abs(network.buses.load[on]).sum())
+    if "generator_limit" not in parameters:
+        units = network.generators
+        most = np.abs(units.p_max[units.in_service])
+        # Larger ones stand for units without a limit.
+        generation = float(most[most < _UNLIMITED].sum())
+    if "capacity" not in parameters:
+        rated = network.branches.capacity[network.branches.in_service]
+        lines = float(rated[rated < _UNLIMITED].sum())
+    return load, generation, lines
+
+
+def _round_number(value: float) -> float:
+    """The next of 1, 2, 5, 10, 20, ... that is not below a number."""
+    ten = 10.0 ** math.floor(math.log10(value))
+    return float(next(ten * digit for digit in (1, 2, 5, 10) if value <= ten * digit * (1 + 1e-12)))
 
 
 def _range(limits: Range) -> Limits:

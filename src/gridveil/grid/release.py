@@ -62,9 +62,15 @@ class GridRelease(Release):
     """A released network: `data` to work with, `write` for the bundle."""
 
     def __init__(
-        self, task: Task, outcome: Outcome, facts: Facts, seen: Congestion | None = None
+        self,
+        task: Task,
+        outcome: Outcome,
+        facts: Facts,
+        seen: Congestion | None = None,
+        left_out: int = 0,
     ) -> None:
         self.congestion: Congestion | None = seen
+        self.left_out = left_out
         self.public: PublicNetwork = task.problem.public
         self.population: Population = task.problem.models
         self.values: Floats = outcome.values
@@ -107,6 +113,7 @@ class GridPlan(Plan[GridRelease]):
         epsilon: Fraction,
         prepared: Prepared,
         declared: Declared,
+        left_out: int = 0,
     ) -> None:
         public = problem.public
         clear = [name for name in PARAMETERS if name not in public.parameters]
@@ -128,6 +135,7 @@ class GridPlan(Plan[GridRelease]):
         self.settings = settings
         self.prepared = prepared
         self.declared = declared
+        self.left_out = left_out
         self.sealed = sealed
         self._warns = True
 
@@ -160,8 +168,8 @@ class GridPlan(Plan[GridRelease]):
         if self._warns:
             progress("looking at what the released limits cost")
             seen = congestion(task, self.prepared, outcome.values)
-        known = facts(task, outcome, self.prepared.decimals, seen, self.declared)
-        return GridRelease(task, outcome, known, seen)
+        known = facts(task, outcome, self.prepared.decimals, seen, self.declared, self.left_out)
+        return GridRelease(task, outcome, known, seen, self.left_out)
 
 
 def release(
@@ -329,17 +337,19 @@ def plan(
             "A published total is that of all loads, and some of them are public here.",
             remedy="Leave published_total out, or only.",
         )
-    sealed, public = split_parts(network, parameters, ranges_of(parameters, limits), declared=said)
+    sealed, public = split_parts(
+        network, parameters, ranges_of(network, parameters, limits), declared=said
+    )
     check_writable(public)
     adjacency = neighbours(public, alpha, published=settings.published_total is not None)
     progress("checking the models")
-    models = check_models(public, population)
+    models, left_out = check_models(public, population)
     problem = Problem(public, models, price_of(public, models, options.get("price")))
     settings = with_penalty(settings, problem)
     alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}
     check_together(problem, settings)
     prepared = prepare(problem, alphas, total, settings)
-    return GridPlan(sealed, problem, settings, adjacency, total, prepared, said)
+    return GridPlan(sealed, problem, settings, adjacency, total, prepared, said, left_out)
 
 
 def _suffix(network: Network) -> str:

@@ -173,6 +173,14 @@ def _colour_words(loading: Floats | None, served: NDArray[np.bool_]) -> tuple[st
     )
 
 
+def left_out_words(left_out: int, size: int) -> str:
+    """Why there are fewer models than were sampled."""
+    return (
+        f"{left_out:,} of {left_out + size:,} sampled models were left out: generation can't match "
+        "the load in them, by public numbers."
+    )
+
+
 def served_words(served: int, size: int) -> str:
     """How many models the released network serves."""
     if served == size:

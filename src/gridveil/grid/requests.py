@@ -18,7 +18,7 @@ from gridveil.grid.parameters import KINDS, Problem, summed_of
 from gridveil.grid.population import Population, sample_population
 from gridveil.grid.prices import highest_cost
 from gridveil.grid.public import PARAMETERS, PublicNetwork
-from gridveil.grid.ranges import Range
+from gridveil.grid.ranges import Range, default_range
 from gridveil.grid.restoring.oracle import take
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Exact, exact
@@ -166,14 +166,13 @@ def with_linear_costs(network: Network, parameters: tuple[str, ...]) -> Network:
 
 
 def ranges_of(
-    parameters: tuple[str, ...], given: Range | Mapping[str, Range] | None
+    network: Network, parameters: tuple[str, ...], given: Range | Mapping[str, Range] | None
 ) -> Mapping[str, Range]:
-    """The public range of each parameter: the caller's, or the parameter's own."""
-    defaults: dict[str, Range] = {name: KINDS[name].limits for name in parameters}
-    if given is None:
-        return defaults
-    if isinstance(given, Mapping):
-        return {**defaults, **given}
+    """The public range of each parameter: the caller's, or one from public facts."""
+    if given is None or isinstance(given, Mapping):
+        known: dict[str, Range] = dict(given or {})
+        missing = (name for name in parameters if name not in known)
+        return {**known, **{name: default_range(network, parameters, name) for name in missing}}
     if len(parameters) > 1:
         raise InputError(
             "Several parameters are private, and limits is one range.",
@@ -222,10 +221,13 @@ def neighbours(
     return found
 
 
-def check_models(public: PublicNetwork, population: Population | None) -> Population:
-    """The population, checked against public data; sampled where none was given."""
+def check_models(public: PublicNetwork, population: Population | None) -> tuple[Population, int]:
+    """The population, checked against public data; sampled where none was given.
+
+    With it, how many sampled models were left out.
+    """
     if population is None:
-        return default_models(public)
+        return sampled_models(public)
     if not isinstance(population, Population):
         raise InputError(
             f"An object of type {type(population).__name__} is no population.",
@@ -244,24 +246,32 @@ def check_models(public: PublicNetwork, population: Population | None) -> Popula
             f"{', '.join(public.parameters)} is private here.",
             remedy="Make one with the private parameters of this release.",
         )
-    return population.check(public)
+    return population.check(public), 0
 
 
 def default_models(public: PublicNetwork, size: int | None = None) -> Population:
     """The models that a release samples where its owner gives none."""
+    return sampled_models(public, size)[0]
+
+
+def sampled_models(public: PublicNetwork, size: int | None = None) -> tuple[Population, int]:
+    """The models that a release samples, and how many of them were left out.
+
+    Those are left out in which generation can't match the load, where both are public.
+    """
     if size is None:
         size = 1000 if len(public.buses) <= 500 else 200
-    models = sample_population(public, size, costs=0.125, private=public.parameters)
+    models = sample_population(public, size, private=public.parameters)
     short = {problem.element for problem in models.problems(public)}
     if not short:
-        return models
+        return models, 0
     kept = [k for k in range(size) if f"model {k}" not in short]
     if not kept:
         raise InputError(
             "Generation is not enough for the load in any model that was sampled.",
             remedy="Give a population of your own.",
         )
-    return take(models, np.array(kept))
+    return take(models, np.array(kept)), size - len(kept)
 
 
 def price_of(public: PublicNetwork, models: Population, given: Exact | None) -> Fraction:

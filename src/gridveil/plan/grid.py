@@ -205,14 +205,14 @@ class Grid(Kind):
         if "cost" in parameters:
             network = network.linearised()
         some = {name: ends for name, ends in limits if name in parameters}
-        return network, split_parts(network, parameters, ranges_of(parameters, some))[1]
+        return network, split_parts(network, parameters, ranges_of(network, parameters, some))[1]
 
     def _reference(
         self, parameters: tuple[str, ...], size: int
     ) -> tuple[Population, Reference, dict[str, float]]:
         network, public = self._parts(parameters, ())
         if self._public is None and "cost" not in parameters:
-            models = sample_population(public, size, private=parameters)  # the paper's costs
+            models = sample_population(public, size, costs=(80.0, 100.0), private=parameters)
         else:
             models = default_models(public, size)
         reference = Reference(network, sample_like(models, public, min(size, _UNSEEN), seed=1))

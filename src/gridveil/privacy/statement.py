@@ -31,6 +31,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _GROUPS = (2, 5, 10)
 # Above the first an epsilon promises next to nothing; above the second exp(epsilon) is no figure.
 WEAK, _LARGE = 10, math.log(1e6)
+# Above this an epsilon of the whole range is no figure to go by.
+_NOTHING = 100
 _SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
 
 
@@ -259,18 +261,35 @@ def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
         for one in guarantee["neighbours"]
     )
     several = len(guarantee["neighbours"]) > 1
+    of = {one["parameter"]: f"of {one['parameter']} " for one in guarantee["neighbours"]}
+    known = [
+        one
+        for one in guarantee["neighbours"]
+        if Fraction(one["epsilon_over_whole_range"]) <= _NOTHING
+    ]
     whole = ", ".join(
-        (f"of {one['parameter']} " if several else "")
+        (of[one["parameter"]] if several else "")
         + f"anywhere in [{one['range'][0]:.10g}, {one['range'][1]:.10g}], epsilon is "
         + show_exact(Fraction(one["epsilon_over_whole_range"]))
-        for one in guarantee["neighbours"]
+        for one in known
     )
+    # At this distance epsilon is 10: who wants to know which of the two it is, can.
+    open_ones = [
+        f"values {of[one['parameter']] if several else ''}that are "
+        f"{float(WEAK * Fraction(one['alpha']) / epsilon):,.4g} {one['unit']} or more apart can "
+        "be told from each other"
+        for one in guarantee["neighbours"]
+        if one not in known
+    ]
+    second = [f"For the whole value of an entry, {whole}"] if whole else []
+    if open_ones:
+        second.append(f"The whole value of an entry is not protected: {' and '.join(open_ones)}")
     most = largest_factor(epsilon)
     most = f"that may be {most}" if epsilon > _LARGE else f"of at most {most}"
     return (
         f"Changing {what} changes the probability of any released outcome by a factor {most} "
         f"(epsilon {show_exact(epsilon)}{': next to no protection' if epsilon > WEAK else ''}).",
-        f"For the whole value of an entry, {whole}; for ten entries at once it is "
+        f"{'. '.join(second)}; for ten entries at once {'it' if not open_ones else 'epsilon'} is "
         f"{show_exact(10 * epsilon)}.",
     )
 

@@ -39,6 +39,9 @@ NAMES = {
 }
 COLOURS = {"published": PURPLE, "paper": BLUE, "certified": GREEN, "laplace": ORANGE}
 
+RANGE = (1.0, 1e6)
+"""The public range of capacities in all studies, MW."""
+
 BUILT_IN = {"rts96": None, "rts96-paper": "paper"}
 
 # A line counts as congested where its limit has a price, and broken where it is over by so much.
@@ -78,7 +81,7 @@ def make_case(source: str, models: int, seed: int, spread: float = 0.125) -> Cas
     network = _network(source)
     population, real = _served(network, models, seed, spread)
     unseen, unseen_real = _served(network, models, seed + 1_000_003, spread)
-    problem = plan(network, population, epsilon=1, alpha=1, method="laplace").problem
+    problem = plan(network, population, epsilon=1, alpha=1, method="laplace", limits=RANGE).problem
     price = float(problem.price)
     lipschitz = solve_population(network, population, model="relaxed", slack_price=price).cost
     limits = CostQuery(problem, {"capacity": Fraction(1)}).limits
@@ -126,9 +129,11 @@ class Released:
 class KnownCosts(CostQuery):
     """The cost query of a public network: its real costs are known, and not worked out again."""
 
-    def __init__(self, problem: Problem, alphas: dict[str, Fraction], case: Case) -> None:
+    def __init__(
+        self, problem: Problem, alphas: dict[str, Fraction], case: Case, *, unit: float = 1.0
+    ) -> None:
         self.case = case
-        super().__init__(problem, alphas)
+        super().__init__(problem, alphas, unit=unit)
 
     def _range(self) -> tuple[float, float]:
         return self.case.ends
@@ -157,7 +162,9 @@ class GridWorld:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        planned = plan(case.network, case.population, epsilon=1, alpha=1, method="laplace")
+        planned = plan(
+            case.network, case.population, epsilon=1, alpha=1, method="laplace", limits=RANGE
+        )
         self.sealed, self.problem = planned.sealed, planned.problem
         self.public = self.problem.public
         self.capacity: Floats = case.network.branches.capacity[self.public.support["capacity"]]
@@ -235,10 +242,15 @@ class GridWorld:
                 epsilon=epsilon,
                 alpha=alpha,
                 method=method,  # type: ignore[arg-type]
+                limits=RANGE,
                 **options,
             )
             if method == "paper":
-                made = made.with_costs(KnownCosts(made.problem, {"capacity": alpha}, self.case))
+                made = made.with_costs(
+                    KnownCosts(
+                        made.problem, {"capacity": alpha}, self.case, unit=made.prepared.unit
+                    )
+                )
             self._plans[key] = made.without_warning()
         return self._plans[key]
 
