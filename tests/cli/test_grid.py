@@ -8,8 +8,10 @@ import pytest
 from grid.making import tables, write_case
 from typer.testing import CliRunner
 
+from gridveil import grid
+from gridveil.bundle import OWNER_MARK
 from gridveil.cli.main import app
-from gridveil.grid import Population, cases
+from gridveil.grid import Population, cases, read_case
 from gridveil.grid.formats.matpower_tables import PD, RATE_A
 from gridveil.grid.layout import bus_positions
 from gridveil.grid.requests import default_models
@@ -25,6 +27,58 @@ def test_info_in_words_and_json():
     assert "73" in shown.stdout
     found = json.loads(run("grid", "info", "rts96-paper", "--json").stdout)
     assert (found["buses"], found["branches"], found["problems"]) == (73, 108, [])
+
+
+def test_info_tells_its_owner_before_anything_is_spent(tmp_path):
+    """A case that no model has a solution on would cost epsilon, and then could not be compared."""
+    parts = tables()
+    parts["branch"][:, RATE_A] = 0.5
+    path = write_case(tmp_path, parts)
+    shown = run("grid", "info", path)
+    assert shown.exit_code == 0, shown.output
+    assert OWNER_MARK in shown.stdout
+    assert "The case has no solution as it is" in shown.stdout
+    assert "None of 100 models" in shown.stdout
+    found = json.loads(run("grid", "info", path, "--json").stdout)
+    assert found["mark"] == OWNER_MARK
+    assert found["solved"] == {"case": False, "models": 100, "served": 0}
+    assert "models" not in run("grid", "info", path, "--no-solve").stdout
+    good = json.loads(run("grid", "info", "rts96-paper", "--json").stdout)["solved"]
+    models = grid.sample_population(cases.rts96(variant="paper"), 100)
+    costs = grid.solve_population(cases.rts96(variant="paper"), models).cost
+    assert good == {"case": True, "models": 100, "served": int(np.isfinite(costs).sum())}
+
+
+def test_info_proposes_placeholders_and_a_release_says_nothing_of_them(tmp_path):
+    parts = tables()
+    parts["branch"][0, RATE_A] = 9900
+    path = write_case(tmp_path, parts)
+    assert "1 branches have ratings of 9,000 MW or more" in run("grid", "info", path).stdout
+    assert "--unlimited-above 9000" in run("grid", "info", path).stdout
+    assert "9,000" not in run("grid", "info", "rts96").stdout
+    options = ["--alpha", "5", "--range", "1:500", "--method", "laplace", "--ledger"]
+    made = run("grid", "release", path, *options, tmp_path / "l", "-o", tmp_path / "out")
+    assert made.exit_code == 0, made.output
+    assert "9900" not in made.output
+    assert "unlimited" not in made.output
+
+
+def test_a_release_says_how_many_models_it_left_out_and_why(tmp_path):
+    """Generation hardly covers the load, so that some sampled models are short of it."""
+    parts = tables()
+    network = read_case(write_case(tmp_path, parts))
+    units = network.generators
+    most = float(units.p_max[units.in_service].sum())
+    parts["bus"][1, PD] += 0.97 * most - float(network.buses.load.sum())
+    path = write_case(tmp_path, parts)
+    options = ["--alpha", "5", "--range", "1:500", "--method", "laplace", "--ledger"]
+    made = run("grid", "release", path, *options, tmp_path / "l", "-o", tmp_path / "out")
+    assert made.exit_code == 0, made.output
+    settings = json.loads((tmp_path / "out" / "release.json").read_text())["settings"]
+    left = settings["models left out: generation can't match the load"]
+    assert 0 < left == 1000 - settings["models"]
+    words = f"{left:,} of 1,000 sampled models were left out: generation can't match the load"
+    assert words in " ".join(made.stdout.split())
 
 
 def test_info_explains_every_problem_of_a_bad_case(tmp_path):

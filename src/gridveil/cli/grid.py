@@ -46,11 +46,16 @@ def info(
     snapshot: SnapshotOption = None,
     full_availability: AvailabilityOption = False,
     max_loading: LoadingOption = None,
+    solving: Annotated[
+        bool,
+        typer.Option("--solve/--no-solve", help="Solve the case and models sampled about it."),
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Summarise a network, and explain every problem in it. Exit code 1 if there are any.
 
-    Exit code 2 where it can't be read as a network at all.
+    Exit code 2 where it can't be read as a network at all. It looks at the real values, for their
+    owner: what it prints must not be published. Nothing is charged.
 
     Example: [cyan]gridveil grid info rts96[/]
     """
@@ -63,15 +68,22 @@ def info(
     except ProblemsFound as error:
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
-    notes = _notes(network)
+    from gridveil.bundle import OWNER_MARK
+    from gridveil.grid.prospects import placeholder_words, prospects
+
+    notes = [*_notes(network), *placeholder_words(network)]
+    found = prospects(network) if solving else None
     if as_json:
-        print_json({**_summary(network), "notes": [*network.notes, *notes], "problems": []})
+        shown = {"mark": OWNER_MARK, **_summary(network), "notes": [*network.notes, *notes]}
+        solved = None if found is None else found.to_json()
+        print_json({**shown, "solved": solved, "problems": []})
     else:
         from rich.markup import escape
 
+        out().print(f"[bold red]{OWNER_MARK}[/]")
         out().print(escape(repr(network)))
-        for note in notes:
-            out().print(f"  note        {note}")
+        for note in [*notes, *([] if found is None else found.words)]:
+            out().print(f"  note        {escape(note)}")
 
 
 @app.command()
