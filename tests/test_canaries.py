@@ -93,6 +93,10 @@ def network(folder, kind, method, parameters):
     words = ["--parameter", parameters, "--alpha", alphas, "--population", models]
     words += ["--dataset", "case"]
     words += ["--method", method] + ["--rounds", 2] * (method == "paper")
+    if parameters == ALL:
+        # Nothing public is left to tell how large they can be.
+        for one in ("capacity=1:1e6", "load=-5e4:5e4", "generator_limit=-5e4:5e4"):
+            words += ["--range", one]
     canaries = [c for name in names for part in numbers[name] for c in distinctive(part, units)]
     return Case(path, ["grid", "release", *words], canaries, units)
 
