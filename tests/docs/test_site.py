@@ -66,6 +66,7 @@ def has_every_public_name(site, part):
     # A function that is called like its module is listed under its full path.
     paths = {name: f"{part}.{name}" for name in module.__all__ if name != "cases"}
     paths["release"] = f"{part}.release.release"
+    paths["plan"] = f"{part}.release.plan"
     assert [path for path in paths.values() if f'id="gridveil.{path}"' not in text] == []
 
 

@@ -167,7 +167,7 @@ def test_a_share_is_read_in_percent(planner, text, alpha):
 
 
 def test_the_guarantee_has_the_class_of_its_strength(planner):
-    strong, weak = (planner.answer(asked(epsilon=one))["guarantee"] for one in ("1", "50"))
+    strong, weak = (planner.answer(asked(epsilon=one))["guarantee"] for one in ("0.5", "50"))
     assert strong["strength"]["level"] == "strong"
     assert weak["strength"]["level"] == "weak"
 

@@ -39,9 +39,9 @@ def statement(epsilon, *wholes, spent=None, valid=True, alpha="30"):
 @pytest.mark.parametrize(
     ("epsilon", "steps", "level"),
     [
-        ("1", 7, "strong"),
-        ("1", 10, "strong"),
-        ("1/2", 20, "strong"),
+        ("1", 5, "strong"),
+        ("1", 7, "medium"),
+        ("1/2", 10, "strong"),
         ("1", 11, "medium"),
         ("1.5", 1, "medium"),
         ("10", 10, "medium"),
@@ -73,7 +73,7 @@ def test_it_says_how_far_apart_values_can_be_told_apart():
 
 
 def test_earlier_releases_count():
-    alone, later = (strength_of(statement(1, 7, spent=spent)) for spent in (1, 3))
+    alone, later = (strength_of(statement(1, 5, spent=spent)) for spent in (1, 3))
     assert (alone.level, later.level) == ("strong", "medium")
     assert "All releases of this data so far" in later.reason
     assert "epsilon 3 for steps of 30 MW" in later.reason

@@ -70,8 +70,8 @@ def _parameter(name: str, alphas: tuple[str, ...], alpha: str, example: str) -> 
         alpha,
         f"How far {_ENTRIES[name]} may move, in {unit}, and still be hidden among the "
         "possibilities. Below the spacing of values that are plausible it protects little.",
-        f"The public range: where such values lie, whoever's they are, as {example}. Very wide if "
-        "left out.",
+        f"The public range: where such values lie, whoever's they are, as {example}. From public "
+        "facts of your network if left out.",
     )
 
 

@@ -25,6 +25,7 @@ NAMES: dict[Level, str] = {
     "none": "No guarantee",
 }
 _STRONG = 1  # epsilon: an even guess becomes 73% sure at most
+_HIDDEN = 5  # epsilon for a whole value: above it one end of a range can be told from the other
 _ROUGHLY = 10  # parts of a range that can still be told apart when a value counts as half hidden
 
 
@@ -54,7 +55,7 @@ def strength_of(statement: Statement) -> Strength:
     - ``steps``: the whole value is not protected. Epsilon reaches 10 within a tenth of the public
       range, so a value is known to a tenth of it or better; only smaller differences are hidden.
     - ``strong``: epsilon for a step is at most 1 (an even guess becomes 73% sure at most), and for
-      a whole value at most 10.
+      a whole value at most 5 (99.4% sure at most).
     - ``medium``: everything between.
 
     The bound of 10 is the one above which the statement itself speaks of next to no protection.
@@ -87,7 +88,7 @@ def _level(step: Fraction, whole: Fraction) -> Level:
         return "weak"
     if whole > _ROUGHLY * WEAK:
         return "steps"
-    return "strong" if step <= _STRONG and whole <= WEAK else "medium"
+    return "strong" if step <= _STRONG and whole <= _HIDDEN else "medium"
 
 
 def _reason(level: Level, step: Fraction, whole: Fraction, widest: dict[str, Any]) -> str:
@@ -96,7 +97,7 @@ def _reason(level: Level, step: Fraction, whole: Fraction, widest: dict[str, Any
     of = f"For a whole value of {widest['parameter']}, anywhere in its public range, epsilon is "
     if whole <= WEAK:
         plain = f"{of}{_short(whole)}."
-        return plain if level == "strong" else f"Epsilon for a step is above {_STRONG}. {plain}"
+        return plain if step <= _STRONG else f"Epsilon for a step is above {_STRONG}. {plain}"
     apart = math.floor(WEAK / step) * Fraction(widest["alpha"])
     told = "not protected" if level == "steps" else "known roughly"
     return (
