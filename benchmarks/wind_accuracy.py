@@ -13,18 +13,14 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections import defaultdict
-from fractions import Fraction
 
 import numpy as np
 
 import gridveil as gv
 from gridveil.errors import NotPrivateWarning
-from gridveil.privacy.account import study_account
-from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.sealed import Limits, unseal
+from gridveil.privacy.sealed import unseal
 from gridveil.wind.demo import CAPACITY, demo_records
 from gridveil.wind.fit import fit_records
-from gridveil.wind.methods import Settings, Task, prepare, run
 
 ALPHAS = ("0.05", "0.10", "0.15", "0.20", "0.25", "0.30")
 METHODS = ("laplace", "wpo", "tuned")
@@ -60,29 +56,25 @@ def main() -> None:
 
 def study(name, alpha, options, records, fits, real, beta, nominal=0.1):  # type: ignore[no-untyped-def]
     """Losses, RMSEs and weight errors of many runs of one method."""
-    settings = Settings(name, 1e-3, None, None, 1e-5, nominal)
-    limits = Limits(0.0, 1.0)
-    adjacency = Adjacency.of(
-        "power", alpha=alpha, unit="of capacity", limits=limits, entries=len(real)
+    plan = gv.wind.plan(
+        records,
+        epsilon=options.epsilon,
+        alpha=alpha,
+        method=name,
+        features=fits[0].features,
+        nominal=nominal,
     )
-    prepared = prepare(fits, Fraction(alpha), Fraction(options.epsilon), settings)
     seen = defaultdict(list)
     X = np.vstack(list(fits[0].ridge.rows.map(lambda X, _: X)))
     for number in range(options.runs):
-        account = study_account(
-            options.epsilon, adjacency=[adjacency], seed=options.seed * 10**6 + number
-        )
-        task = Task(
-            account, records, fits, Fraction(alpha), settings, np.empty(len(real)), lambda _: None
-        )
-        (turbine,) = run(task, prepared).turbines
-        released = np.concatenate(list(turbine.blocks()))
+        made = plan.run(plan.study(options.seed * 10**6 + number))
+        released = np.concatenate(list(made.blocks()))
         weights, loss = fits[0].ridge.weights_and_loss(released)
         seen["loss"].append(loss)
         seen["rmse"].append(np.sqrt(np.mean((released - real) ** 2)))
         seen["weights"].append(np.linalg.norm(weights - beta))
         seen["shape"].append(shape(released - X @ weights, real - X @ beta))
-    shares = "/".join(f"{float(share):.3g}" for share in prepared.shares)
+    shares = "/".join(f"{float(share):.3g}" for share in plan.prepared.shares)
     return *(np.array(seen[name]) for name in ("loss", "rmse", "weights", "shape")), shares
 
 

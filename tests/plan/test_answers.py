@@ -57,11 +57,8 @@ def test_a_run_is_what_a_seeded_release_is(method):
         demo_records(200), speed="wind_speed", power="power", capacity=CAPACITY
     )
     choice = Choice("wind", (("power", Fraction(3, 20)),), method, Fraction(1), 200)
-    near = Adjacency.of(
-        "power", alpha="15%", unit="of capacity", limits=Limits(0.0, 1.0), entries=200
-    )
     with pytest.warns(NotPrivateWarning):
-        run = WindSession(records, choice, near).run(3)
+        run = WindSession(records, choice).run(3)
     with pytest.warns(NotPrivateWarning):
         made = wind.release(records, epsilon=1, alpha="15%", method=method, seed=3)
     # The stand-in is public; it is released in the order of its speeds.

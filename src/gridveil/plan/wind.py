@@ -24,14 +24,12 @@ from gridveil.plan.kind import (
     file_word,
     percent,
 )
-from gridveil.privacy.account import study_account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.sealed import Limits
 from gridveil.wind.demo import CAPACITY, demo_records
 from gridveil.wind.evaluation import TurbineEvaluation, compare
-from gridveil.wind.fit import default_features, fit_records
-from gridveil.wind.methods import Settings, Task, prepare, run
 from gridveil.wind.records import Records, read_records
+from gridveil.wind.release import plan
 
 _METRICS = (
     Metric("curve", "Power curve", "% of capacity", "typical error of the fitted power curve"),
@@ -118,7 +116,7 @@ class Wind(Kind):
     def session(self, choice: Choice) -> Session:
         """Work out the split of epsilon, which all runs share."""
         records = _built_in(choice.size) if self._public is None else self._public
-        return WindSession(records, choice, _adjacency(choice))
+        return WindSession(records, choice)
 
     def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
         """``gridveil wind release`` with everything that was chosen."""
@@ -147,27 +145,23 @@ class Wind(Kind):
 class WindSession(Session):
     """Seeded releases of the stand-in, as `gridveil.wind.release` makes them."""
 
-    def __init__(self, records: Records, choice: Choice, adjacency: Adjacency) -> None:
-        self._records, self._choice, self._adjacency = records, choice, adjacency
-        self._alpha = choice.alphas["power"]
-        self._settings = Settings(choice.method, 1e-3, None, None, 1e-5, 0.1)
-        self._fits = fit_records(records, default_features(records), self._settings.ridge)
-        self._prepared = prepare(self._fits, self._alpha, choice.epsilon, self._settings)
+    def __init__(self, records: Records, choice: Choice) -> None:
+        self._records, self._choice = records, choice
+        self._plan = plan(
+            records,
+            epsilon=choice.epsilon,
+            alpha=choice.alphas["power"],
+            method=choice.method,  # type: ignore[arg-type]
+        )
 
     def run(self, seed: int) -> Run:
         """Make a seeded release of the stand-in, and measure it."""
-        choice = self._choice
-        account = study_account(choice.epsilon, adjacency=[self._adjacency], seed=seed)
-        noisy = np.empty(self._records.rows)
-        task = Task(
-            account, self._records, self._fits, self._alpha, self._settings, noisy, lambda _: None
-        )
-        outcome = run(task, self._prepared)
-        released = [turbine.blocks for turbine in outcome.turbines]
-        found, picture = compare(self._records, self._fits, released, called="stand-in")
+        made = self._plan.run(self._plan.study(seed))
+        released = [turbine.blocks for turbine in made.turbines]
+        found, picture = compare(self._records, self._plan.fits, released, called="stand-in")
         shares = [
-            Share(record.query, float(100 * record.epsilon / choice.epsilon))
-            for record in account.records
+            Share(record.query, float(100 * record.epsilon / self._choice.epsilon))
+            for record in made.account.records
         ]
         return Run(_values(found), shares, picture.pictures[:1])
 

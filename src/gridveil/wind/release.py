@@ -57,18 +57,18 @@ class WindRelease(Release):
         self.records = task.records
         self.restorations = [one.restoration for one in outcome.turbines]
         self._fits = task.fits
-        self._outcome = outcome
+        self.turbines = outcome.turbines
         files = {self.records.file_name: lambda path: self.records.write(path, self.blocks)}
         super().__init__(make_statement(task.account, facts), task.account, files)
 
     def blocks(self) -> Iterator[Vector]:
         """Released power as shares of capacity, in the released order, in blocks."""
-        for turbine in self._outcome.turbines:
+        for turbine in self.turbines:
             yield from turbine.blocks()
 
     def sections(self) -> tuple[Section, ...]:
         """Pictures of one turbine's released records, and a line for each turbine."""
-        blocks = [turbine.blocks for turbine in self._outcome.turbines]
+        blocks = [turbine.blocks for turbine in self.turbines]
         restored = any(one is not None for one in self.restorations)
         return (wind_section(blocks, self._fits, self.records, restored=restored),)
 
