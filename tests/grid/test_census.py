@@ -224,8 +224,8 @@ may copy a private value, and listed too. This page is made from the table that 
 - *released*: with noise. *rewritten*: made from public and released data. *dropped*: not in the
   file, or a neutral number.
 - Names are kept but of elements that have a private number.
-- Reactive limits, voltage set points, shunts and charging are public. If yours were computed from a
-  private parameter, take them out of the file before the release.
+- Voltage set points, shunts and charging are public. If yours were computed from a private
+  parameter, take them out of the file before the release.
 """
 
 

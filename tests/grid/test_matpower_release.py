@@ -10,6 +10,7 @@ from grid.making import pglib, tables, write_case
 
 from gridveil.errors import InputError
 from gridveil.grid import cases, problems, read_case
+from gridveil.grid.formats import Source
 from gridveil.grid.formats.matpower import strip, tables_of
 from gridveil.grid.public import split_parts
 from gridveil.privacy.sealed import unseal
@@ -155,6 +156,9 @@ def test_several_at_once_keep_what_each_of_them_keeps(names):
         np.testing.assert_array_equal(found[~dropped], alone[0][~dropped])
         # What is dropped is 0, or neutral in all of them alike.
         same = (alone == alone[0]).all(axis=0)
+        if table == "gen" and "generator_limit" in names:
+            assert {*np.unique(found[:, 3:5])} <= {-1.0, 0.0, 1.0}  # the sides of reactive limits
+            same[:, 3:5], alone[0, :, 3:5] = True, found[:, 3:5]
         np.testing.assert_array_equal(found, np.where(same, alone[0], 0))
 
 
@@ -170,7 +174,10 @@ def test_companion_columns_of_several_at_once(tmp_path):
     np.testing.assert_array_equal(tables_after.gen[:, 3:5], before.gen[:, 3:5])
     changed.write_release(tmp_path / "out.m", "load,generator_limit")
     tables_after = tables_of(read_case(tmp_path / "out.m").source.data)
-    np.testing.assert_array_equal(tables_after.gen[:, 3:6], before.gen[:, 3:6])
+    reach = 0.75 * np.maximum(np.abs(before.gen[:, 8]), np.abs(before.gen[:, 9]))
+    np.testing.assert_allclose(tables_after.gen[:, 3], np.where(before.gen[:, 3] > 0, reach, 0))
+    np.testing.assert_allclose(tables_after.gen[:, 4], np.where(before.gen[:, 4] < 0, -reach, 0))
+    np.testing.assert_array_equal(tables_after.gen[:, 5], before.gen[:, 5])
     np.testing.assert_array_equal(tables_after.branch[:, 6:8], before.branch[:, 6:8])
 
 
@@ -227,3 +234,20 @@ def test_a_network_without_a_source_can_be_released(tmp_path):
     text = (tmp_path / "1 new-case.m").read_text()
     assert text.startswith("function mpc = case_1_new_case\n")
     assert problems(read_case(tmp_path / "1 new-case.m")) == []
+
+
+def test_reactive_limits_tell_nothing_of_private_active_ones(tmp_path):
+    """Many files have them as a share of the active limits, which would follow exactly."""
+    written = []
+    for share in (0.5, 0.3):
+        network = cases.rts96()
+        data = tables_of(network.source.data)
+        gen = data.gen.copy()
+        gen[:, 3], gen[:, 4] = share * gen[:, 8], -share * gen[:, 8]
+        network = replace(network, source=Source("matpower", replace(data, gen=gen)))
+        _, public = network.split("generator_limit", (-500, 500))
+        path = tmp_path / "out.m"
+        public.with_values(public.high).write_release(path, "generator_limit")
+        written.append(path.read_bytes())
+    assert written[0] == written[1]
+    assert b"375" in written[0]  # three quarters of the released 500

@@ -23,8 +23,8 @@ _LIMITATIONS = (
     "Models of the population that ran on the real network are evidence about it, outside epsilon.",
     "Outputs of units that can't be dispatched are published as the file has them: where they come "
     "from a dispatch of the real network they are evidence about it, outside epsilon.",
-    "Voltage set points and limits, reactive limits, shunts and taps are published as the file has "
-    "them: if they were computed from private values, these can be worked out.",
+    "Voltage set points and limits, shunts and taps are published as the file has them: if they "
+    "were computed from private values, these can be worked out.",
 )
 _OF_PARAMETERS = {
     "capacity": "Impedances that the file gives on ratings are published with three digits, which "
@@ -33,8 +33,7 @@ _OF_PARAMETERS = {
     "together tell how many circuits of a known type it has.",
     "load": "Limits of loads that can be dispatched are published with those of the generators.",
     "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
-    "a nominal power) move together: a change of that number is one of several entries. Reactive "
-    "limits are published: if they are a share of the active ones, these can be worked out.",
+    "a nominal power) move together: a change of that number is one of several entries.",
     "cost": "Released costs are linear, one slope a unit: a cost curve is replaced by its mean "
     "slope between the limits of its unit, and constants are replaced by 0.",
 }

@@ -1,4 +1,4 @@
-"""Set points for a released file: made from public and released numbers alone."""
+"""Set points and reactive limits for a released file: from public and released numbers alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ from gridveil.grid.network import Floats, Network
 
 ENDLESS_MW = 1e8
 """From here on a limit is none: such a unit has no set point, and balances the others."""
+
+_REACTIVE = 0.75
+"""Mvar a MW of a unit's largest output, where its reactive limits can't be published."""
+
+
+def reactive_reach(network: Network) -> Floats:
+    """How much reactive power every unit may give or take (Mvar), where that can't be published.
+
+    Reactive limits are a fixed share of the active ones in many files, and tell these exactly. If
+    active limits are private, a release has a public share of the released ones instead (a power
+    factor of 0.8).
+    """
+    units = network.generators
+    return np.round(_REACTIVE * np.maximum(np.abs(units.p_min), np.abs(units.p_max)), 4)
 
 
 def even_dispatch(network: Network) -> Floats:

@@ -40,6 +40,10 @@ SCALING = "it is part of the private value, and 1 in the release."
 SIZE = "a size of the unit, which bounds or copies its private limits."
 MADE = "made from the private limits in most files."
 COSTS = "another part of a private cost."
+REACH = (
+    "a share of the private limits in many files; three quarters of the largest released output, "
+    "on the side of 0 that it was on."
+)
 CURVES = "curves go on to the released limits; their inner points are kept."
 CIRCUITS = "lengths and circuits tell the rating of a known type; the totals of the line are kept."
 TOTALS = "the total of the line, on a length of 1 km and one circuit."
@@ -118,6 +122,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("bus", "PD", "load", "released", NOISE),
         Rule("bus", "QD", "load", "dropped", REACTIVE),
         Rule("gen", "PMAX PMIN", "generator_limit", "released", NOISE),
+        Rule("gen", "QMAX QMIN", "generator_limit", "rewritten", REACH, some=True),
         Rule("gen", "MBASE", "generator_limit", "dropped", SIZE),
         Rule(
             "gen",
@@ -202,6 +207,14 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         Rule("gen sgen ext_grid", "name", "generator_limit cost", "dropped", NAMES),
         Rule("gen sgen ext_grid load", "min_p_mw max_p_mw", "generator_limit", "released", NOISE),
+        Rule(
+            "gen sgen ext_grid load",
+            "min_q_mvar max_q_mvar",
+            "generator_limit",
+            "rewritten",
+            REACH,
+            some=True,
+        ),
         Rule("gen sgen", "scaling", "generator_limit", "rewritten", SCALING),
         Rule("gen sgen", "sn_mva", "generator_limit", "dropped", SIZE),
         Rule("gen sgen", "p_mw", EVERY, "rewritten", DISPATCH, some=True),

@@ -27,7 +27,7 @@ from gridveil.grid.costs import clip_points
 from gridveil.grid.formats import Source
 from gridveil.grid.formats import matpower_encode as me
 from gridveil.grid.formats import matpower_tables as mt
-from gridveil.grid.formats.dispatch import even_dispatch
+from gridveil.grid.formats.dispatch import even_dispatch, reactive_reach
 from gridveil.grid.formats.fates import copied
 from gridveil.grid.formats.matpower_text import CORE, CaseText, scan
 from gridveil.grid.network import Floats, Network
@@ -101,6 +101,11 @@ def write_release(
     tables = _encoded(network, tables)
     gen = tables.gen.copy()
     gen[:, mt.PG] = even_dispatch(network)
+    if "generator_limit" in private:
+        # Of the sides that the source has a limit on, see `strip`.
+        reach = reactive_reach(network)
+        for at in (mt.QMAX, mt.QMIN):
+            gen[:, at] = np.where(np.isinf(gen[:, at]), 1.0, reach) * gen[:, at]
     tables = replace(tables, gen=gen)
     if "capacity" in private:
         branch = tables.branch.copy()
@@ -125,6 +130,10 @@ def strip(data: Data, parameters: str | Sequence[str]) -> mt.CaseTables:
             values[:, at] = source[:, at] if column in kept else neutral.get(column, 0.0)
         bare[table] = values
     bare["bus"][:, mt.BUS_TYPE] = _types(tables)
+    if "generator_limit" in names:
+        for at, side in ((mt.QMAX, 1.0), (mt.QMIN, -1.0)):
+            limit = bare["gen"][:, at]
+            bare["gen"][:, at] = np.where(np.isinf(limit), limit, side * (side * limit > 0)) + 0.0
     return mt.CaseTables("release", tables.base_mva, gencost=_costs(tables, names), **bare)
 
 

@@ -37,12 +37,13 @@ from gridveil.errors import InputError
 from gridveil.grid.checks import check
 from gridveil.grid.costs import clip_points
 from gridveil.grid.formats import Source, optional_library, source_of, unlogged, writable
-from gridveil.grid.formats.dispatch import even_dispatch
+from gridveil.grid.formats.dispatch import even_dispatch, reactive_reach
 from gridveil.grid.formats.pandapower_edit import put
 from gridveil.grid.formats.pandapower_release import (
     columns,
     published_impedance,
     put_dispatch,
+    put_reactive,
     strip,
 )
 from gridveil.grid.formats.pandapower_tables import build, limit_loading
@@ -120,6 +121,8 @@ def write_release(
         network = _with_public_ends(network)
     put(net, build(net), network)
     put_dispatch(net, even_dispatch(network))
+    if "generator_limit" in private:
+        put_reactive(net, reactive_reach(network))
     return _save(net, path)
 
 

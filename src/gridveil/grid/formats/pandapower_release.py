@@ -32,6 +32,8 @@ from gridveil.grid.public import check_parameters
 TABLES = tuple(name for name in KEPT["pandapower"] if name not in ("poly_cost", "pwl_cost", "net"))
 UNITS = ("gen", "sgen", "load")
 LIMITS = ("min_p_mw", "max_p_mw")
+REACTIVE = {"max_q_mvar": 1.0, "min_q_mvar": -1.0}
+"""Reactive limits, and the side of 0 that each is on."""
 SERIES = ("r_ohm_per_km", "x_ohm_per_km", "r0_ohm_per_km", "x0_ohm_per_km")
 SHUNTS = ("c_nf_per_km", "g_us_per_km", "c0_nf_per_km", "g0_us_per_km")
 # Words of pandapower's own; any other text in these columns is not written.
@@ -73,6 +75,8 @@ def strip(net: Any, parameters: str | Sequence[str]) -> Any:
     _drop_bounds(net, bare)
     if "capacity" in private:
         _without_ratings(net, bare)
+    if "generator_limit" in private:
+        _only_sides(bare)
     if "cost" not in private:
         _keep_costs(net, bare, private)
     return bare
@@ -167,6 +171,16 @@ def _drop_bounds(net: Any, bare: Any) -> None:
             bare.load.loc[still, name] = np.nan
 
 
+def _only_sides(bare: Any) -> None:
+    """Of a reactive limit only on which side of 0 it is: 1, -1 or 0; `put_reactive` fills it in."""
+    for table in ("ext_grid", *UNITS):
+        for name, side in REACTIVE.items():
+            if name in bare[table].columns:
+                limit = bare[table][name].to_numpy(dtype=float)
+                known = np.where(np.isinf(limit), limit, side * (side * limit > 0)) + 0.0
+                bare[table][name] = np.where(np.isnan(limit), np.nan, known)
+
+
 def published_impedance(net: Any) -> tuple[Bools, Floats, Floats]:
     """Which branches have impedances on ratings (all but lines), and those of all branches, p.u.
 
@@ -244,6 +258,20 @@ def _pieces(given: Any) -> list[list[float]]:
     except (TypeError, ValueError):
         return []
     return pieces
+
+
+def put_reactive(net: Any, reach: Floats) -> None:
+    """Reactive limits (Mvar) on the sides that `strip` left (1 or -1); those of units alone."""
+    start = 0
+    for table in ("ext_grid", *UNITS):
+        frame = net.ext_grid if table == "ext_grid" else rows(net, table)
+        mine = reach[start : start + len(frame)]
+        for name in REACTIVE:
+            if name in net[table].columns:
+                sides = net[table].loc[frame.index, name].to_numpy(dtype=float)
+                filled = np.where(np.isinf(sides), 1.0, mine) * sides
+                net[table].loc[frame.index, name] = filled
+        start += len(frame)
 
 
 def put_dispatch(net: Any, output: Floats) -> None:
