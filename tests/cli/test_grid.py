@@ -56,8 +56,10 @@ def test_info_proposes_placeholders_and_a_release_says_nothing_of_them(tmp_path)
     assert "1 branches have ratings of 9,000 MW or more" in run("grid", "info", path).stdout
     assert "--unlimited-above 9000" in run("grid", "info", path).stdout
     assert "9,000" not in run("grid", "info", "rts96").stdout
-    options = ["--alpha", "5", "--range", "1:500", "--method", "laplace", "--ledger"]
-    made = run("grid", "release", path, *options, tmp_path / "l", "-o", tmp_path / "out")
+    options = ["--alpha", "5", "--range", "1:500", "--method", "laplace", "--dataset", "case"]
+    made = run(
+        "grid", "release", path, *options, "--ledger", tmp_path / "l", "-o", tmp_path / "out"
+    )
     assert made.exit_code == 0, made.output
     assert "9900" not in made.output
     assert "unlimited" not in made.output
@@ -71,8 +73,10 @@ def test_a_release_says_how_many_models_it_left_out_and_why(tmp_path):
     most = float(units.p_max[units.in_service].sum())
     parts["bus"][1, PD] += 0.97 * most - float(network.buses.load.sum())
     path = write_case(tmp_path, parts)
-    options = ["--alpha", "5", "--range", "1:500", "--method", "laplace", "--ledger"]
-    made = run("grid", "release", path, *options, tmp_path / "l", "-o", tmp_path / "out")
+    options = ["--alpha", "5", "--range", "1:500", "--method", "laplace", "--dataset", "case"]
+    made = run(
+        "grid", "release", path, *options, "--ledger", tmp_path / "l", "-o", tmp_path / "out"
+    )
     assert made.exit_code == 0, made.output
     settings = json.loads((tmp_path / "out" / "release.json").read_text())["settings"]
     left = settings["models left out: generation can't match the load"]

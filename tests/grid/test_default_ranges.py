@@ -78,7 +78,14 @@ def test_release_and_evaluation_state_the_same_range(tmp_path, ledger):
     network = tiny(tmp_path)
     models = models_for(network, "load")
     made = grid.release(
-        network, models, parameter="load", epsilon=1, alpha=4, method="laplace", ledger=ledger
+        network,
+        models,
+        parameter="load",
+        epsilon=1,
+        alpha=4,
+        method="laplace",
+        dataset="tiny",
+        ledger=ledger,
     )
     found = evaluate(made.write(tmp_path / "out"), network)
     stated = made.statement.body["guarantee"]["neighbours"][0]["range"]

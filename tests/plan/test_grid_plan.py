@@ -151,7 +151,10 @@ def test_the_words_for_several_are_those_of_the_statement(planner, ledger):
     "names", [("load", "cost"), ("generator_limit", "cost"), tuple(PARAMETERS)]
 )
 def test_any_of_them_go_together(names):
-    choice = Choice("grid", tuple((one, Fraction(1)) for one in names), "laplace", Fraction(1), 20)
+    ranges = {"capacity": (1.0, 5e3), "load": (-1e3, 1e3), "generator_limit": (-1e3, 1e3)}
+    limits = tuple((name, ranges[name]) for name in names if name in ranges)
+    private = tuple((one, Fraction(1)) for one in names)
+    choice = Choice("grid", private, "laplace", Fraction(1), 20, limits)
     with pytest.warns(NotPrivateWarning):
         run = Grid().session(choice).run(0)
     assert {f"value-{name}" for name in names} <= set(run.values)

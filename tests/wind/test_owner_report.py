@@ -22,7 +22,7 @@ def bundle(ledger, tmp_path):
     records = read_records(
         tmp_path / "real.csv", speed="wind_speed", power="power", capacity=CAPACITY
     )
-    made = release(records, epsilon=1, alpha="15%", method="laplace", ledger=ledger)
+    made = release(records, epsilon=1, alpha="15%", method="laplace", dataset="farm", ledger=ledger)
     return made.write(tmp_path / "out")
 
 

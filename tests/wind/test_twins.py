@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gridveil import wind
 from gridveil.audits.bundles import bundle_parts
-from gridveil.audits.ground import new_name, throwaway_ledger
+from gridveil.audits.ground import MADE_UP, new_name, throwaway_ledger
 from gridveil.audits.transcript import Recorder, Replayer
 from gridveil.errors import InputError
 
@@ -217,7 +217,9 @@ def released(source, options, method, noise) -> wind.WindRelease:
     plan = wind.plan(
         records, epsilon=1, alpha="15%", method=method, features=wind.RBF(2, 3.0, 12.0)
     )
-    return plan.run(plan.charge(throwaway_ledger(), dataset=new_name(), noise=noise))
+    return plan.run(
+        plan.charge(throwaway_ledger(), dataset=new_name(), distinct=MADE_UP, noise=noise)
+    )
 
 
 def shown(table) -> tuple:

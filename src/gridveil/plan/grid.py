@@ -174,7 +174,8 @@ class Grid(Kind):
     def session(self, choice: Choice) -> Session:
         """Sample the models, and solve others on the stand-in, which all runs share."""
         network, _ = self._parts(choice.parameters, choice.limits)
-        return GridSession(network, choice, *self._references(choice.parameters, choice.size))
+        shared = self._references(choice.parameters, choice.limits, choice.size)
+        return GridSession(network, choice, *shared)
 
     def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
         """``gridveil grid release`` with everything that was chosen."""
@@ -208,9 +209,12 @@ class Grid(Kind):
         return network, split_parts(network, parameters, ranges_of(network, parameters, some))[1]
 
     def _reference(
-        self, parameters: tuple[str, ...], size: int
+        self,
+        parameters: tuple[str, ...],
+        limits: tuple[tuple[str, tuple[float, float]], ...],
+        size: int,
     ) -> tuple[Population, Reference, dict[str, float]]:
-        network, public = self._parts(parameters, ())
+        network, public = self._parts(parameters, limits)
         if self._public is None and "cost" not in parameters:
             models = sample_population(public, size, costs=(80.0, 100.0), private=parameters)
         else:
