@@ -1,12 +1,18 @@
 """Plan, charge, run: a plan opens and charges nothing, and an account pays for one run."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import gridveil as gv
 from gridveil.errors import InputError, NotPrivateWarning
+from gridveil.grid.queries import CostQuery
 from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.noise import SecureNoise
 
 
 @pytest.fixture
@@ -49,6 +55,43 @@ def test_an_account_of_another_plan_is_refused(plan, ledger):
     other = gv.grid.plan(network, models, epsilon=1, alpha=20, method="laplace", limits=(50, 1000))
     with pytest.raises(InputError, match="another release"):
         plan.run(other.charge(ledger, dataset="a network"))
+
+
+def test_an_account_of_a_twin_plan_is_refused(plan, ledger):
+    """Other data of the same size and alpha: one charge must not pay for both."""
+    twin = copy.deepcopy(plan.terms)
+    other = type(plan).__new__(type(plan))
+    other.__dict__.update(plan.__dict__, terms=twin, _accounts=[])
+    with pytest.raises(InputError, match="another release"):
+        other.run(plan.charge(ledger, dataset="decoy"))
+
+
+def test_one_charge_pays_for_one_run_whoever_asks(plan, ledger):
+    account = plan.charge(ledger, dataset="north farm")
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(plan.run, account) for _ in range(4)]
+    assert sum(run.exception() is None for run in runs) == 1
+
+
+def test_a_source_that_draws_nothing_carries_no_guarantee(plan, ledger):
+    class Nothing(SecureNoise):
+        def laplace(self, values, scale):
+            return values
+
+    with pytest.raises(InputError, match="no guarantee"):
+        plan.charge(ledger, dataset="north farm", noise=Nothing())
+    assert ledger.entries() == []
+
+
+def test_a_plan_that_a_study_changed_can_t_be_charged(ledger):
+    network = gv.grid.cases.rts96()
+    models = gv.grid.sample_population(network, 2, costs=0.1)
+    paper = gv.grid.plan(
+        network, models, epsilon=1, alpha=30, method="paper", rounds=1, limits=(50, 1000)
+    )
+    weak = CostQuery(paper.problem, {"capacity": Fraction(1, 1000)})
+    with pytest.raises(InputError, match="changed for a study"):
+        paper.with_costs(weak).charge(ledger, dataset="a network")
 
 
 def test_a_study_has_no_guarantee(plan):

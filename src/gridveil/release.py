@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from threading import Lock
 from typing import Generic, TypeVar
 
 from gridveil.bundle import Writer, write_bundle
@@ -131,6 +132,8 @@ class Plan(ABC, Generic[R]):
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
+        self._accounts: list[Account] = []  # opened for this plan, and not run yet
+        self._lock = Lock()
 
     def charge(
         self,
@@ -159,7 +162,7 @@ class Plan(ABC, Generic[R]):
             if name is None and not ledger_path(ledger).exists():
                 raise unnamed()  # before a ledger is made for nothing
             ledger = Ledger(ledger)
-        return open_account(
+        account = open_account(
             ledger,
             dataset=name,
             epsilon=terms.epsilon,
@@ -171,6 +174,8 @@ class Plan(ABC, Generic[R]):
             distinct=distinct,
             noise=noise,
         )
+        self._accounts.append(account)
+        return account
 
     @abstractmethod
     def sketch(self) -> Sketch:
@@ -178,7 +183,9 @@ class Plan(ABC, Generic[R]):
 
     def study(self, seed: int) -> Account:
         """An account for a study on public data: seeded noise, no ledger, no guarantee."""
-        return study_account(self.terms.epsilon, adjacency=self.terms.adjacency, seed=seed)
+        account = study_account(self.terms.epsilon, adjacency=self.terms.adjacency, seed=seed)
+        self._accounts.append(account)
+        return account
 
     def run(self, account: Account, progress: Progress = silent) -> R:
         """Ask the private data, restore the answers, and put the release together.
@@ -186,7 +193,7 @@ class Plan(ABC, Generic[R]):
         Parameters
         ----------
         account
-            From `charge` or `study`, unused so far.
+            From this plan's `charge` or `study`, unused so far.
         progress
             Called with a few words as each step begins.
 
@@ -197,13 +204,14 @@ class Plan(ABC, Generic[R]):
         ReleaseAborted
             If a computation on the private data failed; the charge stays.
         """
-        terms = self.terms
-        fresh = account.budget.remaining == account.budget.total == terms.epsilon
-        if not fresh or account.adjacency != terms.adjacency:
-            raise InputError(
-                "The account was opened for another release, or was used before.",
-                remedy="Open one with plan.charge(...) for each run.",
-            )
+        with self._lock:  # a charge pays for one run, whoever else tries
+            mine = [one for one in self._accounts if one is account]
+            if not mine or account.budget.spent:
+                raise InputError(
+                    "The account was opened for another release, or was used before.",
+                    remedy="Open one with plan.charge(...) for each run.",
+                )
+            self._accounts[:] = [one for one in self._accounts if one is not account]
         return self._run(account, progress)
 
     @abstractmethod

@@ -427,3 +427,19 @@ def test_a_private_solve_that_fails_aborts_charged_and_silent(tmp_path, monkeypa
     assert "175" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def test_decimals_of_exact_neighbours_are_within_the_noise():
+    """Their floats are further apart than alpha, by a rounding: enough to reach another step."""
+    network = rts96()
+    _, public = split_parts(network, ("capacity",), {"capacity": (1.0, 1000.0)})
+    alpha = Fraction("30.015624999999999999")
+    problem = Problem(public, sample_population(network, 1), Fraction(100))
+    query = EntriesQuery(problem, {"capacity": alpha})
+    grid = query.sensitivity.default_grid()
+    one, other = (float(text) for text in ("200.0078125", "230.023437499999999999"))
+    apart = abs(np.rint(other / float(grid)) - np.rint(one / float(grid)))
+    assert apart <= query.sensitivity.steps(grid)
+    # Without room for reading it would not be.
+    bare = replace(query.sensitivity, tolerance=Fraction(0))
+    assert apart > bare.steps(bare.default_grid())

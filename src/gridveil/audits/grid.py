@@ -120,7 +120,7 @@ def _published(
 
 
 def _unrestored(secret: str, epsilon: Fraction, private: Values, noise: SecureNoise) -> Outcome:
-    planned = _plan(secret, "paper", private, epsilon).with_settings(restoration="none")
+    planned = _plan(secret, "paper", private, epsilon).without_restoration()
     return {"values": _run(planned, noise).values.tobytes()}
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
 from gridveil.privacy.audit import Pair, Sizes, Verdict
-from gridveil.privacy.noise import Integers, SecureNoise
+from gridveil.privacy.noise import Integers, SecureNoise, listening
 
 Vector = NDArray[np.float64]
 Outcome = Mapping[str, bytes]
@@ -60,6 +60,7 @@ class Asked:
             return float(np.log(choice_probability(self.values, self.scale, int(self.answer))))
 
 
+@listening
 class Recorder(SecureNoise):
     """The secure source, which notes what it did."""
 
@@ -83,6 +84,7 @@ class Departure(GridveilError):
     """A replayed release asked for something else than the first one: it used private data."""
 
 
+@listening
 class Replayer(SecureNoise):
     """Gives the answers of a transcript again, whatever the data, and notes the true ones.
 

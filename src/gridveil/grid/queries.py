@@ -5,6 +5,9 @@ times a public coefficient ``c_j``. Neighbours differ in one entry of one parame
 that parameter's alpha. With ``c = 1/alpha`` for every parameter the answers of neighbours are 1
 apart in L1, whichever parameter it is: several parameters cost no more epsilon than one.
 
+Values are read from decimals and converted to MW, so the entries of exact neighbours may be apart
+by a few roundings more than alpha: the tolerance of a coordinate has room for `_READING` of them.
+
 **A sum** of one parameter's entries (the total load; of costs, that of all units at full output) is
 one more coordinate of the same vector, with public weights ``0 <= w_j <= 1``. With a share ``s`` an
 entry has the coefficient ``(1 - s w_j)/alpha`` and the sum has ``s/alpha``, so that an entry that
@@ -47,6 +50,9 @@ Parts = tuple[Floats, ...]
 
 # Relative gap up to which a private cost is certified.
 GAP = 1e-9
+# Roundings of a value between a file and here, at most: decimals, and products (of ampere, volt,
+# parallel circuits, loading) that make MW of them.
+_READING = 8
 # A MW of room in a limit is worth less than this many times the highest cost, on average.
 _ROOM = 30
 
@@ -136,7 +142,8 @@ class EntriesQuery:
         # Products and sums of floats are off by less than these many steps of the largest one, and
         # a sum by the size of its terms, which may cancel.
         reach = float(self._answer(np.maximum(np.abs(public.low), np.abs(public.high))).max())
-        off = Fraction(0) if self._plain else Fraction(reach) * (2 * public.entries + 4) / 2**52
+        steps = 0 if self._plain else 2 * public.entries + 4
+        off = Fraction(reach) * (steps + _READING) / 2**52
         return Sensitivity(
             max(moves), why, moving=2 if published or self._total else 1, tolerance=off
         )

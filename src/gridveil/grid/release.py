@@ -49,6 +49,7 @@ from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch
+from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release import Plan, Progress, Release, Terms, silent
@@ -138,11 +139,13 @@ class GridPlan(Plan[GridRelease]):
         self.left_out = left_out
         self.sealed = sealed
         self._warns = True
+        self._charged = True
 
     def with_costs(self, costs: CostQuery) -> GridPlan:
-        """The same plan with another cost query, for studies on public data."""
+        """The same plan with another cost query, for studies; it can't be charged."""
         made = copy(self)
         made.prepared = replace(self.prepared, costs=costs)
+        made._charged = False
         return made
 
     def without_warning(self) -> GridPlan:
@@ -151,11 +154,27 @@ class GridPlan(Plan[GridRelease]):
         made._warns = False
         return made
 
-    def with_settings(self, **changed: Any) -> GridPlan:
-        """The same plan with other settings of its method, for audits."""
+    def without_restoration(self) -> GridPlan:
+        """The same plan without restoration between the paper's rounds, for audits."""
         made = copy(self)
-        made.settings = replace(self.settings, **changed)
+        made.settings = replace(self.settings, restoration="none")
         return made
+
+    def charge(
+        self,
+        ledger: Ledger | Path | str | None = None,
+        *,
+        dataset: str | None = None,
+        distinct: str | None = None,
+        noise: NoiseSource | None = None,
+    ) -> Account:
+        """As `Plan.charge`; not for a plan whose queries a study has changed."""
+        if not self._charged:
+            raise InputError(
+                "The queries of this plan were changed for a study.",
+                remedy="Run it with plan.study(seed), on public data.",
+            )
+        return super().charge(ledger, dataset=dataset, distinct=distinct, noise=noise)
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of topology and reactances."""

@@ -91,6 +91,11 @@ def open_account(
     Call it when every public input has been checked: from here on the epsilon is spent. Audits
     pass in a ``noise`` of their own, to listen to what a release asks and is told.
     """
+    if noise is not None and not noise.secure:
+        raise InputError(
+            "This noise source carries no guarantee, and a charge must not pay for it.",
+            remedy="Leave it out: releases draw secure noise. Studies have plan.study(seed).",
+        )
     budget = Budget(epsilon)
     charge = ledger.charge(
         dataset,

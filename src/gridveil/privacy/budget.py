@@ -10,6 +10,7 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from threading import Lock
 from typing import TypeAlias
 
 from gridveil.errors import BudgetRefused, InputError, show_exact
@@ -74,6 +75,7 @@ class Budget:
     def __init__(self, total: Exact) -> None:
         self._total = exact(total, name="epsilon")
         self._spent = Fraction(0)
+        self._lock = Lock()
 
     @property
     def total(self) -> Fraction:
@@ -93,9 +95,10 @@ class Budget:
     def spend(self, epsilon: Exact) -> None:
         """Take ``epsilon`` out of the budget, or change nothing and raise `BudgetRefused`."""
         amount = exact(epsilon, name="epsilon")
-        if amount > self.remaining:
-            raise BudgetRefused(amount, self.remaining, of="this release")
-        self._spent += amount
+        with self._lock:  # two threads may not both find it enough
+            if amount > self.remaining:
+                raise BudgetRefused(amount, self.remaining, of="this release")
+            self._spent += amount
 
     def split(self, *shares: Exact) -> tuple[Fraction, ...]:
         """Divide what remains by shares, which must add up to 1 or less. Spends nothing.

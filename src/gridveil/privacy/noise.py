@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,16 @@ class NoiseSource(Protocol):
 
 
 class SecureNoise:
-    """OpenDP's samplers. The only source whose output may be published."""
+    """OpenDP's samplers. The only source whose output may be published.
 
-    secure = True
+    A class made from it might draw something else, so its noise carries no guarantee, unless it is
+    one of the audit's own (`listening`), which draw from here or give recorded answers again.
+    """
+
+    @property
+    def secure(self) -> bool:
+        """Whether its noise carries a guarantee."""
+        return type(self) is SecureNoise or type(self) in _LISTENERS
 
     @property
     def name(self) -> str:
@@ -69,6 +76,16 @@ class SecureNoise:
 
     def __repr__(self) -> str:
         return f"SecureNoise({self.name})"
+
+
+_LISTENERS: set[type[SecureNoise]] = set()
+_Listener = TypeVar("_Listener", bound=type[SecureNoise])
+
+
+def listening(source: _Listener) -> _Listener:
+    """Let a class of the audit, which listens to a release, stand for the secure source."""
+    _LISTENERS.add(source)
+    return source
 
 
 def laplace_epsilon(scale: float, distance: int) -> Fraction:

@@ -247,6 +247,9 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("pwl_cost", "points", "generator_limit", "rewritten", CURVES),
         Rule("poly_cost", "cp1_eur_per_mw", "cost", "released", NOISE),
         Rule(
+            "poly_cost", "element et", "cost", "rewritten", "a row for every unit, in their order."
+        ),
+        Rule(
             "poly_cost",
             "cp0_eur cp2_eur_per_mw2 cq0_eur cq1_eur_per_mvar cq2_eur_per_mvar2",
             "cost",
