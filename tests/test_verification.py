@@ -91,6 +91,8 @@ def test_owners_material_is_found_even_deep_inside(folder):
         ("guarantee", lambda b: b["mechanisms"][0]["sensitivity"].update(proved=False)),
         ("guarantee", lambda b: b.update(dp_valid=False)),
         ("ledger", lambda b: b["ledger"].update(charged="1/2")),
+        ("ledger", lambda b: b["ledger"].update(epsilon_so_far_for_alpha="1/2")),
+        ("ledger", lambda b: b["ledger"].update(epsilon_so_far_over_whole_range="1")),
         ("ledger", lambda b: b.update(ledger=None)),
         ("files", lambda b: b.update(files=[])),
         ("statement", lambda b: b.pop("mechanisms")),

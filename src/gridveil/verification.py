@@ -200,6 +200,11 @@ def _charge(body: dict[str, Any]) -> Finding:
     total = Fraction(body["guarantee"]["epsilon"])
     if not Fraction(ledger["spent_so_far"]) >= Fraction(ledger["charged"]) >= total:
         return Finding("ledger", False, "The ledger was charged less than the guarantee.")
+    wide = max(Fraction(one["epsilon_over_whole_range"]) for one in body["guarantee"]["neighbours"])
+    least = {"epsilon_so_far_for_alpha": total, "epsilon_so_far_over_whole_range": wide}
+    if any(Fraction(ledger.get(name, epsilon)) < epsilon for name, epsilon in least.items()):
+        text = "All releases so far are said to have less epsilon than this one alone."
+        return Finding("ledger", False, text)
     return Finding(
         "ledger",
         True,

@@ -3,8 +3,10 @@
 from fractions import Fraction
 
 import pytest
+from conftest import FACTS, adjacency, spend_some
 
-from gridveil.privacy.statement import Statement
+from gridveil.privacy.account import open_account
+from gridveil.privacy.statement import Statement, make_statement, schema_problems
 from gridveil.privacy.strength import NAMES, strength_of
 
 
@@ -79,6 +81,52 @@ def test_earlier_releases_count():
     assert "epsilon 3 for steps of 30 MW" in later.reason
     assert "epsilon 1" in later.headline  # of this release
     assert strength_of(statement(1, 7, spent=11)).level == "weak"
+
+
+def released(ledger, epsilon, alpha):
+    account = open_account(
+        ledger,
+        dataset="farm",
+        epsilon=epsilon,
+        adjacency=[adjacency("power", alpha)],
+        purpose="a test",
+    )
+    spend_some(account, epsilon)
+    return make_statement(account, FACTS)
+
+
+def so_far(statement):
+    recorded = statement.body["ledger"]
+    return tuple(
+        Fraction(recorded[f"epsilon_so_far_{end}"]) for end in ("for_alpha", "over_whole_range")
+    )
+
+
+def test_an_earlier_release_at_a_smaller_alpha_counts_for_every_step_of_it(ledger):
+    released(ledger, 1, 10)
+    later = released(ledger, "1/2", 1000)  # the whole range
+    assert so_far(later) == (Fraction(201, 2), Fraction(201, 2))
+    assert strength_of(later).level == "weak"
+    assert schema_problems({**later.body, "digest": "0" * 64}) == []
+
+
+def test_earlier_releases_at_a_larger_alpha_count_once(ledger):
+    for _ in range(11):
+        released(ledger, "1/4", 1000)
+    later = released(ledger, "1/4", 125)
+    assert so_far(later) == (3, Fraction(19, 4))  # 12 quarters; 11 of them and 8
+    found = strength_of(later)
+    assert found.level == "medium"
+    assert "anywhere in its public range, epsilon is 4.75." in found.reason
+
+
+def test_a_total_of_a_statement_without_these_figures_is_taken_at_its_worst(ledger):
+    released(ledger, 1, 10)
+    later = released(ledger, "1/2", 1000)
+    recorded = {k: v for k, v in later.body["ledger"].items() if "epsilon_so_far" not in k}
+    old = Statement({**later.body, "ledger": recorded})
+    assert strength_of(old) == strength_of(later)
+    assert strength_of(old).level == "weak"
 
 
 def test_without_a_guarantee_there_is_no_strength():

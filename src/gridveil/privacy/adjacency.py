@@ -78,10 +78,14 @@ class Adjacency:
         return cls(parameter, amount, unit, limits, entries, wholes or {}, measure, key)
 
     @property
+    def width(self) -> Fraction:
+        """How far it is from one end of the range to the other, in the unit of alpha."""
+        return Fraction(self.limits.high) - Fraction(self.limits.low)
+
+    @property
     def steps_over_range(self) -> int:
         """How many steps of alpha lead from one end of the range to the other."""
-        width = Fraction(self.limits.high) - Fraction(self.limits.low)
-        return math.ceil(width / self.alpha)
+        return math.ceil(self.width / self.alpha)
 
     def to_json(self, epsilon: Fraction) -> dict[str, Any]:
         """The adjacency as the statement has it."""

@@ -168,6 +168,8 @@ def make_statement(account: Account, facts: Facts) -> Statement:
                 "hash": charge.hash,
                 "charged": str(charge.charged),
                 "spent_so_far": str(charge.spent),
+                "epsilon_so_far_for_alpha": str(charge.epsilon_for_alpha),
+                "epsilon_so_far_over_whole_range": str(charge.epsilon_over_range),
                 "reference_alpha": {
                     name: {"alpha": str(one.alpha), "unit": one.unit}
                     for name, one in charge.reference.items()

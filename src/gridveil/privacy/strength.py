@@ -46,8 +46,8 @@ class Strength:
 def strength_of(statement: Statement) -> Strength:
     """How strong the guarantee of a statement is.
 
-    Earlier releases of the same data count: epsilon for a step is the ledger's total so far, and
-    epsilon for a whole value grows in the same proportion.
+    Earlier releases of the same data count: epsilon for a step of this release's alpha and for a
+    whole value are those of all releases so far, as the ledger added them up.
 
     - ``none``: no guarantee holds (``dp_valid`` is false).
     - ``weak``: epsilon for a step is above 10. An even guess between two values a step apart may
@@ -64,23 +64,45 @@ def strength_of(statement: Statement) -> Strength:
         what = "No guarantee: do not publish as private data"
         return Strength("none", what, statement.in_words[0])
     neighbours, ledger = statement.body["guarantee"]["neighbours"], statement.body["ledger"]
-    more = Fraction(1)
-    if ledger is not None:
-        more = max(more, Fraction(ledger["spent_so_far"]) / Fraction(ledger["charged"]))
-    step = statement.epsilon * more
     widest = max(neighbours, key=lambda one: Fraction(one["epsilon_over_whole_range"]))
-    whole = Fraction(widest["epsilon_over_whole_range"]) * more
+    alone = statement.epsilon, Fraction(widest["epsilon_over_whole_range"])
+    step, whole = alone if ledger is None else _so_far(ledger, neighbours, *alone)
     steps = " or ".join(f"{_step(one)} of one entry of {one['parameter']}" for one in neighbours)
     headline = f"Protects steps of up to {steps}: epsilon {show_exact(statement.epsilon)}"
     level = _level(step, whole)
     reason = _reason(level, step, whole, widest)
-    if more > 1:
-        assert ledger is not None
+    if ledger is not None and (step, whole) != alone:
         reason += (
             f" All releases of this data so far count, which have epsilon "
             f"{show_exact(Fraction(ledger['spent_so_far']))} for steps of {show_steps(ledger)}."
         )
     return Strength(level, headline, reason)
+
+
+def _so_far(
+    ledger: dict[str, Any], neighbours: list[dict[str, Any]], step: Fraction, whole: Fraction
+) -> tuple[Fraction, Fraction]:
+    """Epsilon of all releases so far, for a step and for a whole value; never below this one's."""
+    names = "epsilon_so_far_for_alpha", "epsilon_so_far_over_whole_range"
+    if all(name in ledger for name in names):
+        return max(step, Fraction(ledger[names[0]])), max(whole, Fraction(ledger[names[1]]))
+    # An older statement has the total at the reference alone. A step of alpha is so many steps of
+    # the reference at most, and so is a range; nor is it less than in proportion to this release.
+    charged, spent = Fraction(ledger["charged"]), Fraction(ledger["spent_so_far"])
+    earlier, more = max(spent - charged, Fraction(0)), max(spent / charged, Fraction(1))
+    references = ledger["reference_alpha"].values()
+    pairs = [(a, b) for a in neighbours for b in references if a["unit"] == b["unit"]]
+    steps = [math.ceil(Fraction(a["alpha"]) / Fraction(b["alpha"])) for a, b in pairs]
+    wides = [math.ceil(_width(a) / Fraction(b["alpha"])) for a, b in pairs]
+    return (
+        max(step * more, step + earlier * max(steps, default=1)),
+        max(whole * more, whole + earlier * max(wides, default=1)),
+    )
+
+
+def _width(one: dict[str, Any]) -> Fraction:
+    low, high = map(Fraction, one["range"])
+    return high - low
 
 
 def _level(step: Fraction, whole: Fraction) -> Level:

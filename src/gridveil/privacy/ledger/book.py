@@ -40,7 +40,11 @@ from gridveil.privacy.ledger.totals import (
 
 @dataclass(frozen=True)
 class Charge:
-    """A charge that the ledger accepted; `spent` is about steps of the `reference`."""
+    """A charge that the ledger accepted; `spent` is about steps of the `reference`.
+
+    The last two are about all charges of the dataset too: their epsilon for a step of this
+    release's own alpha, and for a whole value, anywhere in the range that this release gives.
+    """
 
     ledger: str
     entry: int
@@ -52,6 +56,8 @@ class Charge:
     earlier_aborts: int
     reference: Mapping[str, Reference]
     cap: Fraction | None
+    epsilon_for_alpha: Fraction
+    epsilon_over_range: Fraction
 
 
 class Ledger:
@@ -157,6 +163,8 @@ class Ledger:
             totals.aborts,
             {one.key: totals.reference[one.key] for one in adjacency},
             totals.cap,
+            totals.epsilon_for({one.key: _move(one, one.alpha) for one in adjacency}),
+            totals.epsilon_for({one.key: _move(one, one.width) for one in adjacency}),
         )
 
     def record_release(self, charge: Charge, statement_sha256: str) -> None:
@@ -309,6 +317,10 @@ class Ledger:
             totals.add(entry)
         except (ArithmeticError, AttributeError, LookupError, LedgerRefused, TypeError, ValueError):
             raise self._file.damaged(f"entry {entry.number} can't be understood") from None
+
+
+def _move(one: Adjacency, far: Fraction) -> Reference:
+    return Reference(far, one.unit, one.wholes, one.measure)
 
 
 def _adjacency(one: Adjacency) -> dict[str, Any]:

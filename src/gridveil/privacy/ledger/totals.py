@@ -123,6 +123,17 @@ class Totals:
         }
         return {**self.reference, **waiting}
 
+    def epsilon_for(self, moves: Mapping[str, Reference]) -> Fraction:
+        """The epsilon of all charges together for one entry that moves so far.
+
+        Parameters
+        ----------
+        moves
+            How far, for each parameter. A charge counts for the one that it protects least; one
+            that protects none of them counts once, as it does in `spent`.
+        """
+        return sum((self._epsilon_of(one, moves) for one in self.paid), Fraction(0))
+
     def has_reference(self, key: str, own: Reference) -> bool:
         """Whether a parameter was charged before, or something was declared for it."""
         return key in self.reference or self._declared_for(key, own) is not None
@@ -258,6 +269,13 @@ class Totals:
             if self.reference[key].comparable(own)
         ]
         return max(one.charged, one.epsilon * max(steps, default=1))
+
+    def _epsilon_of(self, one: Paid, moves: Mapping[str, Reference]) -> Fraction:
+        shared = [(own, moves[key]) for key, own in one.adjacency.items() if key in moves]
+        if not all(move.comparable(own) for own, move in shared):
+            # Old names that are one name now may have been charged in two units.
+            return self._counted(one)
+        return one.epsilon * max((m.steps(own.alpha, own.wholes) for own, m in shared), default=1)
 
 
 def _step(body: Mapping[str, Any]) -> Reference:
