@@ -1,6 +1,7 @@
 """The ledger: no overspending, no losing, no rewriting."""
 
 import errno
+import math
 import multiprocessing
 import os
 import signal
@@ -152,7 +153,8 @@ def test_shares_of_another_capacity_are_compared_as_amounts(ledger):
     assert shares(ledger, "0.15", one=2750) == 1
     assert shares(ledger, "0.15", one=1000) == 3  # 150 kW
     assert shares(ledger, "0.3", one=1000) == 2
-    assert shares(ledger, "0.15", one=5000) == 1
+    with pytest.warns(LedgerWarning, match="what was spent, 7, counts 12"):  # 2 + 2 + 5 + 3
+        assert shares(ledger, "0.15", one=5000) == 1
 
 
 def test_each_turbine_has_its_own_reference(ledger):
@@ -163,6 +165,45 @@ def test_each_turbine_has_its_own_reference(ledger):
     # It may be the large one under another name.
     assert shares(ledger, "0.1", new=1000) == 4
     assert shares(ledger, "0.1", new=4000) == 1
+
+
+def test_a_capacity_put_right_upwards_counts_for_the_charges_before(ledger):
+    ledger.set_reference("farm", "15%")
+    shares(ledger, "0.15", one="2.75")
+    with pytest.raises(LedgerWarning, match="what was spent, 1, counts 1000"):
+        shares(ledger, "0.15", one=2750)  # warnings are errors here: nothing may be charged yet
+    with (
+        pytest.warns(LedgerWarning, match="what was spent, 1, counts 1000"),
+        pytest.warns(LedgerWarning, match="epsilon counts 1,000 times"),
+    ):
+        assert shares(ledger, "0.00015", one=2750) == 1000
+    totals = ledger.totals("farm")
+    assert totals.spent == 2000
+    assert totals.reference["power"].wholes == {"one": 2750}
+
+
+def test_a_larger_turbine_counts_at_its_own_capacity(ledger):
+    assert shares(ledger, "0.1", small=100) == 1
+    with pytest.warns(LedgerWarning, match="epsilon counts 30 times"):
+        assert shares(ledger, "1/300", big=3000) == 30
+    assert ledger.totals("farm").spent == 31
+    # A small one under another name may be the big one.
+    with pytest.warns(LedgerWarning, match="epsilon counts 30 times"):
+        assert shares(ledger, "0.1", other=100) == 30
+
+
+def test_a_cap_is_held_against_the_total_at_the_larger_capacity(ledger):
+    ledger.set_cap("farm", 5, alpha="10%")
+    shares(ledger, "0.1", one=1000)
+    before = ledger.entries()
+    with pytest.raises(BudgetRefused, match="counts more at the larger capacities") as caught:
+        shares(ledger, "0.1", one=5000)  # the first counts 5 then
+    assert (caught.value.requested, caught.value.remaining) == (1, 0)
+    assert ledger.entries() == before
+    assert ledger.totals("farm").spent == 1
+    with pytest.warns(LedgerWarning, match="what was spent, 1, counts 4"):
+        shares(ledger, "0.1", one=4000)
+    assert ledger.totals("farm").remaining == 0
 
 
 def test_a_change_of_the_measure_is_refused(ledger):
@@ -753,6 +794,47 @@ def test_totals_are_never_below_the_composition_at_the_reference(events, rng):
                 assert worst <= totals.spent
         assert totals.spent >= before  # nothing that is added lowers what was spent
         before = totals.spent
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.fractions(min_value=Fraction(1, 50), max_value=1, max_denominator=60),
+            st.dictionaries(st.sampled_from("abc"), st.integers(1, 60), min_size=1),
+            st.integers(1, 8),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_totals_of_shares_are_never_below_the_composition_for_any_element(events):
+    """For each element that moves by the reference's share of its largest capacity so far."""
+    totals, charges = Totals("farm"), []
+    for number, (alpha, capacities, quarters, doubled) in enumerate(events):
+        wholes = {name: Fraction(whole) for name, whole in capacities.items()}
+        one = adjacency("power", alpha, "of capacity", wholes=wholes, measure="kW")
+        epsilon = Fraction(quarters, 4)
+        counted = epsilon * steps_to_reference(totals, one)
+        expected = totals.facing([one]).spent + counted  # what a cap is held against
+        texts = {name: str(whole) for name, whole in wholes.items()}
+        of = {"alpha": str(alpha), "unit": "of capacity", "wholes": texts, "measure": "kW"}
+        body = {
+            "version": 2, "epsilon": str(epsilon), "charged": str(counted), "clear": [],
+            "private": [], "purpose": "a test", "adjacency": {"power": of},
+        }  # fmt: skip
+        totals.add(Entry(2 * number + 1, "", "charge", "farm", body, "", ""))
+        charges.append((epsilon, alpha, wholes))
+        assert totals.spent == expected
+        if doubled:
+            more = {"alpha": str(2 * totals.reference["power"].alpha), "unit": "of capacity"}
+            body = {"version": 2, "alpha": {"power": more}}
+            totals.add(Entry(2 * number + 2, "", "reference", "farm", body, "", ""))
+        for name in {name for _, _, wholes in charges for name in wholes}:
+            largest = max(wholes.get(name, 0) for _, _, wholes in charges)
+            distance = totals.reference["power"].alpha * largest
+            worst = sum(e * math.ceil(distance / (a * w[name])) for e, a, w in charges if name in w)
+            assert worst <= totals.spent
 
 
 def _smooth(distance, alpha):

@@ -135,7 +135,9 @@ class Planner:
         try:
             totals = Ledger(path).totals(dataset)
             refuse_exposed(totals, *kind.exposure(choice, fields))
-            steps = max(steps_to_reference(totals, one) for one in kind.charged(choice, fields))
+            charged = kind.charged(choice, fields)
+            steps = max(steps_to_reference(totals, one) for one in charged)
+            totals = totals.facing(charged)
         except LedgerRefused as error:
             # A kind with one parameter can't make another one private, nor change its unit.
             can = len(kind.parameters) > 1

@@ -127,11 +127,14 @@ class Ledger:
             factor = max(steps_to_reference(totals, one) for one in adjacency)
             warnings += doubtful_alphas(totals, adjacency)
             charged = amount * factor
-            remaining = totals.remaining
+            facing = totals.facing(adjacency)
+            remaining = facing.remaining
             if remaining is not None and charged > remaining:
                 name = f"dataset {totals.dataset!r}"
+                if facing.spent > totals.spent:
+                    name += " (what was spent counts more at the larger capacities of this release)"
                 raise BudgetRefused(
-                    charged, remaining, of=name, times=factor, overspent=totals.overspent
+                    charged, remaining, of=name, times=factor, overspent=facing.overspent
                 )
             for words in warnings:
                 warn(words, LedgerWarning, stacklevel=2)

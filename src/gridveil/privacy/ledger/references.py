@@ -5,15 +5,16 @@ parameter's first charge has it. It can be raised at any time, and lowered only 
 charge that counts at it.
 
 Where alpha is a share of something (the capacity of a turbine), the step of each element is what
-its share amounts to in the first charge. An element that was not in that one could be another
-under a new name, so its step is the largest of them.
+its share amounts to at the largest capacity that it was ever charged with. An element that was not
+charged before could be another under a new name, so its step is no smaller than the largest of
+those that were.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from gridveil.errors import InputError, show_exact
@@ -64,6 +65,19 @@ class Reference:
             for name in (*self.wholes, *other.wholes)
         }
         return Reference(max(self.alpha, other.alpha), self.unit, most, self.measure)
+
+    def widened(self, other: Reference) -> Reference:
+        """The same share of wholes as large as both have; this one if they can't be compared.
+
+        An element that is new in the other has at least the largest of these wholes.
+        """
+        if not self.comparable(other):
+            return self
+        largest = max(self.wholes.values(), default=Fraction(0))
+        most = {
+            name: max(self.wholes.get(name, largest), whole) for name, whole in other.wholes.items()
+        }
+        return replace(self, wholes={**self.wholes, **most})
 
     def __str__(self) -> str:
         return f"{show_exact(self.alpha)} {self.unit}"

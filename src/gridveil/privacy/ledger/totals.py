@@ -162,7 +162,20 @@ class Totals:
                 f"{own.measure} in this release.",
                 remedy=f"Give it in {found.measure}.",
             )
-        return found
+        return found.widened(own)
+
+    def facing(self, adjacency: Sequence[Adjacency]) -> Totals:
+        """The totals as the next charge finds them.
+
+        If it has larger wholes than those before (a turbine's capacity was put right), these count
+        at the larger ones already.
+        """
+        raised = {
+            one.key: self.in_force(one.key, _own(one))
+            for one in adjacency
+            if one.key in self.reference
+        }
+        return replace(self, reference={**self.reference, **raised})
 
     def add(self, entry: Entry) -> None:
         """Take the next entry of the dataset into account."""
@@ -242,9 +255,9 @@ class Totals:
         body = entry.body
         steps = {read_key(k, entry.version): _step(one) for k, one in body["adjacency"].items()}
         for key, own in steps.items():
-            if key not in self.reference:
-                self.reference[key] = self.in_force(key, own)
-            elif entry.version == 1 and key not in self._names(entry):
+            found = self.reference.get(key)
+            self.reference[key] = self.in_force(key, own) if found is None else found.widened(own)
+            if found is not None and entry.version == 1 and key not in self._names(entry):
                 # The first charge of a name that is one with another now: the larger step counts.
                 self.reference[key] = self.reference[key].joined(own)
             if entry.version == 1:
@@ -339,15 +352,26 @@ def refuse_other_parts(totals: Totals, hidden: Sequence[str], clear: Sequence[st
 
 def steps_to_reference(totals: Totals, one: Adjacency) -> int:
     """How many steps of a release's alpha make up the reference alpha."""
-    own = Reference(one.alpha, one.unit, one.wholes, one.measure)
-    return totals.in_force(one.key, own).steps(one.alpha, one.wholes)
+    return totals.in_force(one.key, _own(one)).steps(one.alpha, one.wholes)
+
+
+def _own(one: Adjacency) -> Reference:
+    return Reference(one.alpha, one.unit, one.wholes, one.measure)
 
 
 def doubtful_alphas(totals: Totals, adjacency: Sequence[Adjacency]) -> list[str]:
-    """A sentence for every alpha that is far below its reference, or makes a cap's reference."""
+    """A sentence for every alpha that is far below its reference, or makes a cap's reference.
+
+    And one if what was spent before counts more, since the wholes of shares are larger.
+    """
     found = []
+    if (spent := totals.facing(adjacency).spent) > totals.spent:
+        found.append(
+            f"Capacities of {totals.dataset!r} are larger than before: what was spent, "
+            f"{show_exact(totals.spent)}, counts {show_exact(spent)} for shares of these."
+        )
     for one in adjacency:
-        own = Reference(one.alpha, one.unit, one.wholes, one.measure)
+        own = _own(one)
         reference = totals.in_force(one.key, own)
         if reference.times(one.alpha, one.wholes) >= FAR:
             steps = reference.steps(one.alpha, one.wholes)
