@@ -856,7 +856,9 @@ def test_a_missing_library_is_said(monkeypatch):
 
 def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):
     network = read_case(nw.case39())
-    made = grid.release(network, epsilon=1, alpha=30, method="laplace", ledger=ledger)
+    made = grid.release(
+        network, epsilon=1, alpha=30, method="laplace", dataset="case39", ledger=ledger
+    )
     place = mapped_positions(made.data)
     assert place is not None
     assert (place == mapped_positions(network)).all()

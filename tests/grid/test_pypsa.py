@@ -653,7 +653,7 @@ def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):
     source.add("Generator", "g", bus="a", p_nom=100.0, marginal_cost=5.0)
     source.add("Load", "d", bus="c", p_set=20.0)
     network = read_case(source)
-    made = grid.release(network, epsilon=1, alpha=1, method="laplace", ledger=ledger)
+    made = grid.release(network, epsilon=1, alpha=1, method="laplace", dataset="net", ledger=ledger)
     place = mapped_positions(made.data)
     assert place is not None
     assert (place == mapped_positions(network)).all()
