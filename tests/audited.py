@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from gridveil.privacy.attacks import values
-from gridveil.privacy.audit import Frequency, Pair, Sizes
+from gridveil.audits.attacks import values
+from gridveil.audits.checks import Frequency, Pair, Sizes
 
 SIZES = Sizes(4_000, 8_000)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from audited import SIZES, broken_audit, shifted, sound_audit
 
-from gridveil.privacy.attacks import values
-from gridveil.privacy.audit import (
+from gridveil.audits.attacks import values
+from gridveil.audits.checks import (
     FALSE_ALARM,
     Frequency,
     Pair,

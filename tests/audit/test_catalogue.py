@@ -14,14 +14,14 @@ import pytest
 from conftest import FULL
 from typer.testing import CliRunner
 
+from gridveil.audits.attacks import values
 from gridveil.audits.catalogue import AUDITS, FULL_ONLY, matching
+from gridveil.audits.checks import FALSE_ALARM, Frequency, Pair, Sizes
 from gridveil.audits.ground import account_with
 from gridveil.audits.mechanisms import ALPHA, _adjacency, _one, _sealed
 from gridveil.cli.main import app
 from gridveil.errors import InputError
 from gridveil.privacy import audit
-from gridveil.privacy.attacks import values
-from gridveil.privacy.audit import FALSE_ALARM, Frequency, Pair, Sizes
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.noise import SecureNoise
 

@@ -15,11 +15,11 @@ import pytest
 import typer
 from conftest import make_account
 
+from gridveil.audits.checks import NotRun, Sizes
 from gridveil.audits.commands import Command, ledger_rows, listened, run_command
 from gridveil.audits.files import Twins, installed, replays
 from gridveil.audits.transcript import Recorder, Replay
 from gridveil.audits.wind_files import POWER, command, csv_text
-from gridveil.privacy.audit import NotRun, Sizes
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 

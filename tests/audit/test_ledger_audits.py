@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
+from gridveil.audits.checks import Sizes
 from gridveil.audits.ledger import Composition, Spending, _open_ledger, composed
-from gridveil.privacy.audit import Sizes
 
 SIZES = Sizes(20, 20)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from privacy.test_mechanisms import theory
 
+from gridveil.audits.checks import Sizes
 from gridveil.audits.ground import account_with
 from gridveil.audits.transcript import (
     Departure,
@@ -21,7 +22,6 @@ from gridveil.audits.transcript import (
 )
 from gridveil.audits.wind import METHODS, _release
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.audit import Sizes
 from gridveil.privacy.mechanisms import laplace, noisy_max
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Limits, seal

@@ -5,7 +5,7 @@ the documentation; see ``__main__``.
 """
 
 from gridveil.audits.catalogue import AUDITS
-from gridveil.privacy.audit import FALSE_ALARM
+from gridveil.audits.checks import FALSE_ALARM
 from museum.boundary import BOUNDARY
 from museum.draws import DRAWS
 from museum.files import FILES

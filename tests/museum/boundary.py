@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from grid.making import tables, write_case
 
+from gridveil.audits.attacks import values
+from gridveil.audits.checks import Frequency
 from gridveil.audits.ground import account_with
 from gridveil.audits.transcript import Ratio, Replay
 from gridveil.errors import InputError
 from gridveil.grid import Engine, cases, read_case, sample_population, solve_population
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.attacks import values
-from gridveil.privacy.audit import Frequency
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.sealed import Limits, seal
 from gridveil.privacy.sensitivity import Sensitivity

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from gridveil.audits.checks import Audit, Pair, Sizes
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.audit import Audit, Pair, Sizes
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.seeded import SeededNoise
 

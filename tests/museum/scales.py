@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from gridveil import wind
-from gridveil.privacy.attacks import atoms, values
-from gridveil.privacy.audit import Frequency
+from gridveil.audits.attacks import atoms, values
+from gridveil.audits.checks import Frequency
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.sealed import Limits, seal
 from gridveil.privacy.sensitivity import Sensitivity

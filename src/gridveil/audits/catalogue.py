@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gridveil.audits import grid, wind
+from gridveil.audits.checks import Audit
 from gridveil.audits.grid_files import GRID_FILES
 from gridveil.audits.ledger import LEDGER_AUDITS
 from gridveil.audits.mechanisms import MECHANISMS
 from gridveil.audits.wind_files import WIND_FILES
 from gridveil.audits.wind_tables import WIND_TABLES
 from gridveil.errors import InputError
-from gridveil.privacy.audit import Audit
 
 AUDITS: dict[str, Callable[[], Audit]] = {
     **MECHANISMS,

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from gridveil.audits.checks import Audit, NotRun, Sizes
 from gridveil.audits.commands import Command
 from gridveil.audits.transcript import Outcome, Replay, Run
-from gridveil.privacy.audit import Audit, NotRun, Sizes
 from gridveil.privacy.noise import SecureNoise
 
 Write = Callable[[Path], None]

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 from gridveil import grid
+from gridveil.audits.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
 from gridveil.audits.bundles import bundle_parts
+from gridveil.audits.checks import Audit, Frequency, Pair, Sizes
 from gridveil.audits.ground import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
 from gridveil.audits.transcript import (
     Outcome,
@@ -27,8 +29,6 @@ from gridveil.audits.transcript import (
     worst_neighbours,
 )
 from gridveil.audits.triangle import SECRETS, triangle
-from gridveil.privacy.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
-from gridveil.privacy.audit import Audit, Frequency, Pair, Sizes
 from gridveil.privacy.noise import SecureNoise
 
 Vector = NDArray[np.float64]

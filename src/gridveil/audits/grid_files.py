@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from gridveil.audits.checks import Audit
 from gridveil.audits.commands import Command
 from gridveil.audits.files import Twins, Write, installed, replays
 from gridveil.audits.transcript import Values
 from gridveil.audits.triangle import ALPHAS, LINES, RANGES, SECRETS, VALUES, Secret, triangle_text
 from gridveil.grid.formats import unlogged
-from gridveil.privacy.audit import Audit
 
 Parts = Mapping[str, Values]
 """Private values by parameter."""

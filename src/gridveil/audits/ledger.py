@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from gridveil.audits.checks import Audit, NotRun, Sizes, Verdict
 from gridveil.audits.commands import LEDGER, run_command
 from gridveil.audits.ground import new_name, scratch
 from gridveil.audits.wind_files import POWER, csv_text
 from gridveil.errors import LedgerRefused, LedgerWarning
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.audit import Audit, NotRun, Sizes, Verdict
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Limits

@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.audits.attacks import Outcomes, atoms, laplace_ratio, values
+from gridveil.audits.checks import Audit, Frequency, Pair, Repeat, Sizes, Support, scored
 from gridveil.audits.ground import account_with
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.attacks import Outcomes, atoms, laplace_ratio, values
-from gridveil.privacy.audit import Audit, Frequency, Pair, Repeat, Sizes, Support, scored
 from gridveil.privacy.mechanisms import laplace, laplace_blocks, laplace_scalar, noisy_max
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Limits, Sealed, seal

@@ -27,8 +27,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.audits.checks import Pair, Sizes, Verdict
 from gridveil.errors import GridveilError
-from gridveil.privacy.audit import Pair, Sizes, Verdict
 from gridveil.privacy.noise import Integers, SecureNoise, listening
 
 Vector = NDArray[np.float64]

@@ -18,7 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gridveil import wind
+from gridveil.audits.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
 from gridveil.audits.bundles import bundle_parts
+from gridveil.audits.checks import Audit, Frequency, Pair, Sizes
 from gridveil.audits.ground import EPSILON, LOUD, MADE_UP, account_with, new_name, throwaway_ledger
 from gridveil.audits.transcript import (
     Outcome,
@@ -28,8 +30,6 @@ from gridveil.audits.transcript import (
     worst_neighbours,
 )
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
-from gridveil.privacy.audit import Audit, Frequency, Pair, Sizes
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Limits
 from gridveil.wind.fit import Fit, fit_records

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from gridveil.audits.checks import Audit
 from gridveil.audits.commands import Command
 from gridveil.audits.files import Twins, Write, replays
-from gridveil.privacy.audit import Audit
 
 Power = tuple[float, ...]
 

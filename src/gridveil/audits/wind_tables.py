@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from gridveil import wind
 from gridveil.audits.bundles import bundle_parts
+from gridveil.audits.checks import Audit
 from gridveil.audits.commands import DATASET, LEDGER, ledger_rows, listened, workplace
 from gridveil.audits.files import installed, replays
 from gridveil.audits.transcript import Outcome
@@ -25,7 +26,6 @@ from gridveil.audits.wind_files import (
     records_table,
     typed_tables,
 )
-from gridveil.privacy.audit import Audit
 from gridveil.privacy.noise import SecureNoise
 
 

@@ -15,7 +15,7 @@ from gridveil.cli.progress import counted
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
-    from gridveil.privacy.audit import Verdict
+    from gridveil.audits.checks import Verdict
 
 
 def command(
@@ -48,7 +48,7 @@ def command(
     Example: [cyan]gridveil audit --workers 2[/]
     """
     from gridveil.audits.catalogue import matching
-    from gridveil.privacy.audit import run_audits
+    from gridveil.audits.checks import run_audits
 
     makers = matching(only, fast=fast)
     check_output(to_json, VERDICTS)
@@ -64,7 +64,7 @@ def _show(verdicts: list[Verdict], *, quiet: bool) -> None:
     from rich.markup import escape
     from rich.text import Text
 
-    from gridveil.privacy.audit import FALSE_ALARM, show_confidence
+    from gridveil.audits.checks import FALSE_ALARM, show_confidence
 
     console = out()
     broken = [one for one in verdicts if one.broken]
@@ -106,7 +106,7 @@ def _mark(one: Verdict) -> tuple[str, str]:
 
 
 def _as_json(verdicts: list[Verdict], *, fast: bool) -> str:
-    from gridveil.privacy.audit import FALSE_ALARM
+    from gridveil.audits.checks import FALSE_ALARM
 
     body = {
         "gridveil": __version__,

@@ -28,8 +28,8 @@ from gridveil.grid.public import PARAMETERS
 from gridveil.grid.release import KIND, POPULATION_FILE
 from gridveil.grid.requests import PENALTY
 from gridveil.grid.selection import Declared, pairs
-from gridveil.privacy.inference import Inference, infer
 from gridveil.privacy.statement import Statement
+from gridveil.report.attack import Inference, infer
 from gridveil.report.page import owner_page
 from gridveil.report.parts import Picture
 

@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from gridveil.audits.checks import Sampler
 from gridveil.grid.opf import solve_population
 from gridveil.grid.population import Population
 from gridveil.grid.queries import Parts
 from gridveil.privacy.account import Account
-from gridveil.privacy.audit import Sampler
 from gridveil.privacy.sealed import Sealed
 from gridveil.studies.case import GridWorld, KnownCosts
 

@@ -15,11 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import NotPrivateWarning
-from gridveil.grid.restoring.oracle import take
-from gridveil.privacy.account import Account, study_account
-from gridveil.privacy.attacks import Outcomes, linear, values
-from gridveil.privacy.audit import (
+from gridveil.audits.attacks import Outcomes, linear, values
+from gridveil.audits.checks import (
     FALSE_ALARM,
     Audit,
     Frequency,
@@ -29,6 +26,9 @@ from gridveil.privacy.audit import (
     Support,
     Verdict,
 )
+from gridveil.errors import NotPrivateWarning
+from gridveil.grid.restoring.oracle import take
+from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.budget import exact
 from gridveil.studies import published_wind as published
 from gridveil.studies.case import GridWorld, OneCost

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from gridveil.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.errors import InputError
-from gridveil.privacy.inference import Inference, infer
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.privacy.sealed import unseal
 from gridveil.privacy.statement import Statement
+from gridveil.report.attack import Inference, infer
 from gridveil.report.inference import inference_section
 from gridveil.report.page import Section, owner_page
 from gridveil.report.parts import Table

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import beta
 
-from gridveil.privacy.attacks import Attack, Outcomes, Score, Vector
+from gridveil.audits.attacks import Attack, Outcomes, Score, Vector
 
 _LEVELS = 512  # thresholds that are tried on the outcomes to choose on
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gridveil.grid import cases
-from gridveil.privacy.inference import certainty, infer, of_groups, show_certainty
+from gridveil.report.attack import certainty, infer, of_groups, show_certainty
 
 RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])
 

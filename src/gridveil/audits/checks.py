@@ -24,8 +24,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.privacy.attacks import Attack, Outcomes, Score
-from gridveil.privacy.evidence import prove
+from gridveil.audits.attacks import Attack, Outcomes, Score
+from gridveil.audits.evidence import prove
 
 FALSE_ALARM = 1e-4
 """The probability that a run calls any correct mechanism broken, at most."""
