@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import stat
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -296,6 +297,56 @@ def test_eight_processes_can_not_overspend(tmp_path):
     assert ledger.problems() == []
 
 
+def test_a_ledger_with_two_names_is_refused(tmp_path):
+    path, other = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    ledger = Ledger(path)
+    charge(ledger, 1)
+    os.link(path, other)
+    with pytest.raises(LedgerError, match="has 2 names") as caught:
+        charge(ledger, 1)  # it was opened before
+    assert "Keep one name" in str(caught.value)
+    for name in (path, other):
+        with pytest.raises(LedgerError, match="has 2 names"):
+            Ledger(name)
+    other.unlink()
+    assert Ledger(path).totals("farm").spent == 1
+    charge(ledger, 1)
+
+
+def test_two_names_that_can_not_be_seen_exclude_each_other(tmp_path, monkeypatch):
+    """As with a folder that is mounted twice: here hard links, which are not looked for."""
+    if sys.platform != "linux":
+        pytest.skip("the lock on the file is for Linux")
+    path, other = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    Ledger(path).set_cap("raced", 20, alpha={"power": "0.1"})
+    monkeypatch.setattr(ledger_file, "refuse_other_names", lambda _: None)
+    os.link(path, other)
+    results = FORK.Queue()
+    workers = [FORK.Process(target=_race, args=(name, results)) for name in (path, other)]
+    for worker in workers:
+        worker.start()
+    accepted = sum(results.get(timeout=60) for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert accepted == 20
+    for name in (path, other):
+        assert Ledger(name).totals("raced").spent == 20
+        assert Ledger(name).problems() == []
+
+
+def test_a_ledger_that_stays_locked_is_explained(ledger, monkeypatch):
+    if sys.platform != "linux":
+        pytest.skip("the lock on the file is for Linux")
+    import fcntl
+
+    monkeypatch.setattr(ledger_file, "_PATIENCE", 0.02)
+    with ledger.path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(LedgerError, match="another process keeps it locked"):
+            ledger.entries()
+    assert ledger.entries() == []
+
+
 def _open_many(path: Path, barrier) -> None:
     barrier.wait()
     charge(Ledger(path), 1, "first")
@@ -566,9 +617,8 @@ def test_a_kill_after_it_was_made_leaves_one_name_in_the_end(tmp_path):
     path = tmp_path / "ledger.sqlite"
     charge(Ledger(path), 1)
     os.link(path, tmp_path / ".ledger.sqlite.0123.new")
-    os.link(path, tmp_path / "backup")
     assert Ledger(path).totals("farm").spent == 1
-    assert {one.name for one in tmp_path.iterdir()} == {"ledger.sqlite", "backup"}
+    assert {one.name for one in tmp_path.iterdir()} == {"ledger.sqlite"}
 
 
 def test_a_full_disk_while_it_is_made_is_explained(tmp_path, monkeypatch):

@@ -2,12 +2,13 @@
 
 `book` has the `Ledger` itself: charging a release, setting a cap, reading back what was written.
 What it writes are `entries`, each chained by hash to all before it; `file` keeps them in SQLite and
-checks the whole chain before it trusts or adds anything (`making` makes that file). `totals` adds
-up the entries of one dataset (what is spent, the cap, the reference alpha, what is public) and
-holds the rules for the next charge, so there is nothing beside the entries that could fall out of
-step; `references` says which step its epsilons add up for. `identity` says which dataset a release
-is charged to: `names` which spellings of a name are one, and `sketch` whether the public part of
-the data looks like that of another dataset. `path` says where the file is and must not be.
+checks the whole chain before it trusts or adds anything (`making` makes that file, `locks` keeps
+its names apart). `totals` adds up the entries of one dataset (what is spent, the cap, the reference
+alpha, what is public) and holds the rules for the next charge, so there is nothing beside the
+entries that could fall out of step; `references` says which step its epsilons add up for.
+`identity` says which dataset a release is charged to: `names` which spellings of a name are one,
+and `sketch` whether the public part of the data looks like that of another dataset. `path` says
+where the file is and must not be.
 """
 
 from gridveil.privacy.ledger.book import Charge, Ledger

@@ -4,6 +4,7 @@ SQLite, written ahead and synchronised, one immediate transaction an entry. Ever
 checks the whole file and its chain: a flipped bit that lowered what was spent would let a dataset
 overspend, so a damaged ledger is neither added up nor added to. SQLite drops a damaged log without
 a word, so an entry is moved from the log into the file before anything is done that it is for.
+All this is done under a lock on the file itself (`locks`), since SQLite's belong to its name.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from gridveil.privacy.ledger.entries import (
     first_link,
     read_entry,
 )
-from gridveil.privacy.ledger.making import drop_spare_names, make_ledger
+from gridveil.privacy.ledger.locks import locked, refuse_other_names
+from gridveil.privacy.ledger.making import make_ledger
 from gridveil.privacy.ledger.names import name_key
 from gridveil.privacy.ledger.path import refuse_network_file_system
 
@@ -74,8 +76,13 @@ class LedgerFile:
         self.id: str = found[0]
 
     @contextmanager
-    def connect(self) -> Iterator[sqlite3.Connection]:
+    def connect(self, *, alone: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection for one operation; a damaged file becomes a `LedgerError`."""
+        with locked(self.path, alone=alone, patience=_PATIENCE), self._open() as connection:
+            yield connection
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
         connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
@@ -96,7 +103,8 @@ class LedgerFile:
     @contextmanager
     def transaction(self) -> Iterator[tuple[sqlite3.Connection, list[Entry]]]:
         """An immediate transaction on a ledger that was found whole, and its entries so far."""
-        with self.connect() as connection:
+        with self.connect(alone=True) as connection:
+            refuse_other_names(self.path)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection, self._sound_entries(connection)
@@ -159,10 +167,10 @@ class LedgerFile:
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             make_ledger(Path(os.path.realpath(self.path)), _write_new)
-        os.close(os.open(self.path, os.O_RDWR))
+        with locked(self.path, alone=False, patience=_PATIENCE):
+            os.close(os.open(self.path, os.O_RDWR))
+        refuse_other_names(self.path)
         status = self.path.stat()
-        if status.st_nlink > 1:
-            drop_spare_names(Path(os.path.realpath(self.path)))
         if os.name == "posix" and status.st_mode & 0o077:
             self.path.chmod(0o600)
         if status.st_size <= 1:  # SQLite would take it for a new one
