@@ -364,11 +364,12 @@ def test_costs_and_other_parameters_together_are_refused_before_any_charge(tmp_p
 
 
 def test_limits_that_decide_about_private_costs_are_refused_with_them(tmp_path):
-    # One limit that moves would move the mean slope of a curve too: two entries.
-    assert PAPER.generators.quadratic.any()
-    with pytest.raises(InputError, match="mean slopes depend on the limits"):
+    # One limit that moves would move the slope of a curve between limits too: two entries.
+    units = PAPER.generators
+    points = (np.array([[0.0, 0.0], [50.0, 900.0]]), *units.points[1:])
+    with pytest.raises(InputError, match="breakpoints are limits in most cases"):
         release(
-            PAPER,
+            replace(PAPER, generators=replace(units, points=points)),
             Population(2),
             parameter="generator_limit,cost",
             alpha={"generator_limit": 5, "cost": 1},

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gridveil.errors import GridveilError, InputError
 from gridveil.grid import Network, problems, read_case
+from gridveil.grid.checks import value_problems
 from gridveil.grid.formats.matpower import tables_of
 
 
@@ -349,7 +350,7 @@ def pieces(text):
 @settings(max_examples=5000 if FULL else 250)
 @given(data=st.data())
 def test_mutated_cases_are_explained_or_right(tmp_path_factory, data):
-    """A bad case gives an error of ours; what reads has no problems and writes back the same."""
+    """A bad case gives an error of ours; what reads is sound but for values, and is written back."""
     folder = tmp_path_factory.mktemp("mutated")
     name = data.draw(st.sampled_from(["case5_pjm", "case14_ieee", "case30_as"]))
     text = pglib(f"pglib_opf_{name}").read_text()
@@ -361,7 +362,8 @@ def test_mutated_cases_are_explained_or_right(tmp_path_factory, data):
     if network is None:
         assert "mutated.m" in error
         return
-    assert problems(network) == []
+    # Values may be private: a release asks about those that are not.
+    assert problems(network) == value_problems(network)
     network.write(folder / "again.m")
     assert (folder / "again.m").read_bytes() == path.read_bytes()
 

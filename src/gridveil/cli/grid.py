@@ -59,11 +59,16 @@ def info(
 
     Example: [cyan]gridveil grid info rts96[/]
     """
-    from gridveil.grid.checks import ProblemsFound
+    from gridveil.grid.checks import ProblemsFound, check
 
     try:
-        network = read(
-            case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+        network = check(
+            read(
+                case,
+                snapshot=snapshot,
+                full_availability=full_availability,
+                max_loading=max_loading,
+            )
         )
     except ProblemsFound as error:
         _show_problems(case, error.problems, as_json=as_json)

@@ -1,13 +1,15 @@
 """What is wrong with a network: every problem, with its element, its value and a remedy.
 
-This is for the owner, when a network is read. It quotes values, so a release never runs it on a
-parameter that is sealed.
+It quotes values, which may be private. So it has two parts: what every network must be, whatever
+the values of its parameters (`readable`, which all readers run), and what values must be that are
+not private (`value_problems`). A release runs the second part on public parameters alone: whether a
+private cost is convex, or a private load finite, must not decide whether there is a release.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -16,11 +18,22 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.costs import slopes
 from gridveil.grid.network import Bools, Floats, Network, Table
+from gridveil.grid.ranges import PARAMETERS
 
 SHOWN = 10
 """How many problems an error lists before it counts the rest."""
 
 MAY_BE_INFINITE = {"capacity", "angle_min", "angle_max"}
+
+VALUES = {
+    "load": ("load",),
+    "generator_limit": ("p_min", "p_max"),
+    "cost": ("quadratic", "linear", "constant", "points"),
+}
+"""Columns that must be finite if their parameter is public; a private one is clipped to its range.
+Whether a number is missing is public."""
+
+_CLIPPED = {column for columns in VALUES.values() for column in columns}
 
 KINDS = {"buses": "bus", "generators": "generator", "branches": "branch"}
 
@@ -83,6 +96,50 @@ def refuse(what: str, found: Sequence[Problem]) -> None:
 
 def problems(network: Network) -> list[Problem]:
     """Everything that is wrong with a network; an empty list where nothing is."""
+    return [*_structure(network), *value_problems(network)]
+
+
+def readable(network: Network, what: str) -> Network:
+    """The network itself, if nothing is wrong with it that the values of parameters don't decide.
+
+    Raises
+    ------
+    ProblemsFound
+        If something is, in `what`.
+    """
+    refuse(what, _structure(network))
+    return network
+
+
+def value_problems(network: Network, private: Mapping[str, Bools] | None = None) -> list[Problem]:
+    """What is wrong with the values of loads, generator limits and costs.
+
+    Parameters
+    ----------
+    network
+        The network.
+    private
+        Which elements are private, by private parameter. Nothing is asked about their values.
+    """
+    hidden = {} if private is None else private
+    found: list[Problem] = []
+    for parameter, columns in VALUES.items():
+        table = PARAMETERS[parameter][0]
+        owner = getattr(network, table)
+        public = ~hidden[parameter] if parameter in hidden else np.ones(len(owner), dtype=bool)
+        for column in columns:
+            values = getattr(owner, column)
+            if column == "points":
+                bad = np.array([p is not None and bool(np.isinf(p).any()) for p in values], bool)
+            else:
+                bad = np.isinf(values)
+            found += _not_finite(KINDS[table], owner, column, bad & public)
+        if parameter == "cost":
+            found += _not_convex(network, public)
+    return found
+
+
+def _structure(network: Network) -> list[Problem]:
     found = [*_base(network), *_empty(network), *_names(network), *_numbers(network)]
     unknown = list(_unknown_buses(network))
     found += unknown
@@ -132,21 +189,26 @@ def _numbers(network: Network) -> Iterator[Problem]:
         for column in fields(table)[1:]:
             values = getattr(table, column.name)
             if column.name == "points":
-                bad = [p is not None and not np.isfinite(p).all() for p in values]
+                bad = np.array([p is not None and bool(np.isnan(p).any()) for p in values], bool)
             elif values.dtype != np.float64:
                 continue
-            elif column.name in MAY_BE_INFINITE:
+            elif column.name in MAY_BE_INFINITE | _CLIPPED:
                 bad = np.isnan(values)
             else:
                 bad = ~np.isfinite(values)
-            for place in np.flatnonzero(bad):
-                said = "" if column.name == "points" else f"{values[place]:g}"
-                yield Problem(
-                    f"{kind} {table.name[place]}",
-                    f"{column.name} {said}".strip(),
-                    "not a finite number",
-                    "Give a number.",
-                )
+            yield from _not_finite(kind, table, column.name, bad)
+
+
+def _not_finite(kind: str, table: Table, column: str, bad: Bools) -> Iterator[Problem]:
+    values = getattr(table, column)
+    for place in np.flatnonzero(bad):
+        said = "" if column == "points" else f"{values[place]:g}"
+        yield Problem(
+            f"{kind} {table.name[place]}",
+            f"{column} {said}".strip(),
+            "not a finite number",
+            "Give a number.",
+        )
 
 
 def _unknown_buses(network: Network) -> Iterator[Problem]:
@@ -173,6 +235,21 @@ def _generators(network: Network) -> Iterator[Problem]:
             "the lower limit is above the upper one",
             "Swap or correct them.",
         )
+    for name, points, here in zip(units.name, units.points, on, strict=True):
+        if points is None or not here:
+            continue
+        if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2:
+            yield Problem(
+                f"generator {name}",
+                "cost points",
+                "a piecewise-linear cost needs two points (MW, $/h) or more",
+                "Correct the breakpoints.",
+            )
+
+
+def _not_convex(network: Network, public: Bools) -> Iterator[Problem]:
+    units = network.generators
+    on = units.in_service & public
     for place in np.flatnonzero(on & (units.quadratic < 0)):
         yield Problem(
             f"generator {units.name[place]}",
@@ -188,7 +265,7 @@ def _generators(network: Network) -> Iterator[Problem]:
 
 def _curve_fault(points: Any) -> str | None:
     if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2:
-        return "a piecewise-linear cost needs two points (MW, $/h) or more"
+        return None  # which is a problem of its own
     if not np.isfinite(points).all():
         return None
     if (points[1:, 0] <= points[:-1, 0]).any():

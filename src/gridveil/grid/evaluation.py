@@ -254,7 +254,8 @@ def evaluate(
     neighbours = statement.body["guarantee"]["neighbours"]
     ranges = {name: one["range"] for name, one in zip(parameters, neighbours, strict=True)}
     given = against if isinstance(against, Network) else read_case(against)
-    real = given.linearised() if "cost" in parameters else given
+    limits = "generator_limit" in parameters
+    real = given.linearised(private_limits=limits) if "cost" in parameters else given
     released = read_case(folder / data)
     _check_same(real, released)
     population = Population.read(folder / POPULATION_FILE, released)

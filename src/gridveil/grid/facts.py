@@ -34,9 +34,16 @@ _OF_PARAMETERS = {
     "load": "Limits of loads that can be dispatched are published with those of the generators.",
     "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
     "a nominal power) move together: a change of that number is one of several entries.",
-    "cost": "Released costs are linear, one slope a unit: a cost curve is replaced by its mean "
-    "slope between the limits of its unit, and constants are replaced by 0.",
 }
+_SLOPES = (
+    "Released costs are linear, one slope a unit: a cost curve is replaced by its mean slope "
+    "between the limits of its unit, and constants are replaced by 0."
+)
+_COEFFICIENTS = (
+    "Released costs are linear, one slope a unit: since generator limits are private too, a "
+    "polynomial cost is replaced by its linear coefficient, and its quadratic term and constant "
+    "by 0."
+)
 _PLACEHOLDERS = (
     "Which lines have a rating of at least {} MW is public, by their owner's declaration: these "
     "are placeholders, released as lines without a limit."
@@ -88,6 +95,9 @@ def facts(
         known["cost of false limits by noise alone, %"] = None if noise is None else list(noise)
     clear = [name for name in PARAMETERS if name not in public.parameters]
     limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
+    if "cost" in public.parameters:
+        limits = "generator_limit" in public.parameters
+        limitations.append(_COEFFICIENTS if limits else _SLOPES)
     if seen is not None and seen.doubtful:
         limitations.insert(0, seen.words)
     if settings.published_total is not None:

@@ -214,23 +214,40 @@ class Network:
         )
         return replace(self, generators=units)
 
-    def linearised(self) -> Network:
+    def linearised(self, *, private_limits: bool = False) -> Network:
         """The same network with each cost curve replaced by its mean slope between its limits.
 
-        The slopes tell about the limits: where these are private and costs are not, keep the
-        curves.
+        It refuses no curve and warns of none, convex or not: a slope that numbers can't hold is
+        infinite. The slopes tell about the limits: if these are private and costs are not, keep
+        the curves.
+
+        Parameters
+        ----------
+        private_limits
+            Limits are private too, and no slope may depend on them: a polynomial cost becomes its
+            linear coefficient. A piecewise-linear one becomes the slope between its ends, which
+            are limits in most cases: a release refuses these.
         """
+        with np.errstate(all="ignore"):
+            slope = self._slopes(private_limits)
+        # Of a cost too large to tell; clipped to a public range it is the upper end.
+        return self.with_linear_costs(np.where(np.isnan(slope), np.inf, slope))
+
+    def _slopes(self, private_limits: bool) -> Floats:
         units = self.generators
         slope, curved = units.linear.copy(), units.quadratic != 0
-        # Only where there is a curve: a limit may be infinite.
-        slope[curved] += units.quadratic[curved] * (units.p_max + units.p_min)[curved]
+        if not private_limits:
+            # Only where there is a curve: a limit may be infinite.
+            slope[curved] += units.quadratic[curved] * (units.p_max + units.p_min)[curved]
         for place, points in enumerate(units.points):
             if points is not None:
                 low, high = units.p_min[place], units.p_max[place]
+                if private_limits:
+                    low, high = points[0, 0], points[-1, 0]
                 # Where there is one output only, its own marginal cost is as good as any.
                 high = high if high > low else low + 1.0
                 slope[place] = (cost_at(points, high) - cost_at(points, low)) / (high - low)
-        return self.with_linear_costs(slope)
+        return slope
 
     def islands(self) -> Ints:
         """Which island each bus is in, numbered from 0; -1 for buses out of service.

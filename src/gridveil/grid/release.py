@@ -34,6 +34,7 @@ from gridveil.grid.report import grid_sections, loading_snippets
 from gridveil.grid.requests import (
     Method,
     check_models,
+    check_public_values,
     check_settings,
     check_together,
     check_writable,
@@ -349,8 +350,9 @@ def plan(
     parameters = check_parameters(parameter)
     settings = check_settings(parameters, method, **options)
     total = Budget(epsilon).total
-    network = with_linear_costs(network, parameters)
     said = declared(parameters, only, unlimited_above, public_curves)
+    check_public_values(network, parameters, said)
+    network = with_linear_costs(network, parameters)
     if "load" in said.only and settings.published_total is not None:
         raise InputError(
             "A published total is that of all loads, and some of them are public here.",

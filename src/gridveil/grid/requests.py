@@ -11,6 +11,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.adequacy import hopeless
+from gridveil.grid.checks import refuse, value_problems
 from gridveil.grid.formats import module_of
 from gridveil.grid.methods import Settings
 from gridveil.grid.network import Network
@@ -20,6 +21,7 @@ from gridveil.grid.prices import highest_cost
 from gridveil.grid.public import PARAMETERS, PublicNetwork
 from gridveil.grid.ranges import Range, default_range
 from gridveil.grid.restoring.oracle import take
+from gridveil.grid.selection import Declared
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.sealed import Limits
@@ -149,20 +151,27 @@ def _catalogue(given: Sequence[float] | None) -> tuple[float, ...]:
 def with_linear_costs(network: Network, parameters: tuple[str, ...]) -> Network:
     """The network with linear costs, where these are private.
 
-    A curve becomes its mean slope between a unit's limits. Where these are private too, one limit
-    that moves would move a cost with it: two entries, where neighbours differ in one.
+    A curve becomes its mean slope between a unit's limits. If these are private too, one limit
+    that moves would move a cost with it: two entries, where neighbours differ in one. Then a
+    polynomial becomes its linear coefficient, and piecewise-linear costs are refused: that a cost
+    is piecewise linear is public, and that a quadratic term is not 0 is private.
     """
     if "cost" not in parameters:
         return network
-    units = network.generators
-    curved = bool(units.quadratic.any()) or any(points is not None for points in units.points)
-    if curved and "generator_limit" in parameters:
+    limits = "generator_limit" in parameters
+    if limits and any(points is not None for points in network.generators.points):
         raise InputError(
-            "Costs and generator limits are private together, and this network has quadratic or "
-            "piecewise-linear costs, whose mean slopes depend on the limits.",
-            remedy="Give a network with linear costs.",
+            "Costs and generator limits are private together, and this network has "
+            "piecewise-linear costs, whose breakpoints are limits in most cases.",
+            remedy="Give a network with polynomial costs.",
         )
-    return network.linearised()
+    return network.linearised(private_limits=limits)
+
+
+def check_public_values(network: Network, parameters: tuple[str, ...], said: Declared) -> None:
+    """Raise if values that are not private can't be used; nothing is asked about private ones."""
+    private = {name: said.chosen(network, name) for name in parameters}
+    refuse(f"Network '{network.name}'", value_problems(network, private))
 
 
 def ranges_of(

@@ -84,7 +84,7 @@ class Declared:
         Of the protected elements those with a limit, or with a value that is not 0.
         """
         table, columns, _ = PARAMETERS[parameter]
-        owner, chosen = getattr(self.network(network), table), self._chosen(network, parameter)
+        owner, chosen = getattr(self.network(network), table), self.chosen(network, parameter)
         found = {}
         for column in columns:
             values = getattr(owner, column)
@@ -93,7 +93,7 @@ class Declared:
             found[column].setflags(write=False)
         return found
 
-    def _chosen(self, network: Network, parameter: str) -> Bools:
+    def chosen(self, network: Network, parameter: str) -> Bools:
         """Which elements a parameter is protected of, by public facts alone."""
         table = PARAMETERS[parameter][0]
         found: Bools = np.ones(len(getattr(network, table)), dtype=bool)

@@ -204,7 +204,7 @@ class Grid(Kind):
     ) -> tuple[Network, PublicNetwork]:
         network = cases.rts96(variant="paper") if self._public is None else self._public
         if "cost" in parameters:
-            network = network.linearised()
+            network = network.linearised(private_limits="generator_limit" in parameters)
         some = {name: ends for name, ends in limits if name in parameters}
         return network, split_parts(network, parameters, ranges_of(network, parameters, some))[1]
 

@@ -213,7 +213,8 @@ def read_case(
     ------
     InputError
         Where the kind is unknown, its package is missing, or the network has problems: all of
-        them are named.
+        them are named. Whether costs are convex, and values of parameters finite, is not asked
+        here, since they may be private: `problems` tells.
     """
     if isinstance(source, str | os.PathLike):
         suffix = Path(source).suffix.lower()

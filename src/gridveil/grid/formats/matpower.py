@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.checks import problems, refuse
+from gridveil.grid.checks import readable
 from gridveil.grid.costs import clip_points
 from gridveil.grid.formats import Source
 from gridveil.grid.formats import matpower_encode as me
@@ -49,8 +49,7 @@ def read(source: str | os.PathLike[str]) -> Network:
     path = Path(source)
     case = scan(_text(path), path.name)
     network = to_network(tables_of(case), path.name)
-    refuse(path.name, problems(network))
-    return replace(network, source=Source("matpower", case))
+    return replace(readable(network, path.name), source=Source("matpower", case))
 
 
 def to_network(tables: mt.CaseTables, what: str) -> Network:

@@ -172,8 +172,9 @@ def _cost_fault(row: Floats) -> str | None:
         return f"it announces {used} numbers and the table has columns for {len(row) - COST}"
     if model == PIECEWISE and count < 2:
         return "a piecewise-linear cost needs two points or more"
-    if model == POLYNOMIAL and count > 3 and row[COST : COST + used - 3].any():
-        return "the polynomial is of a degree above 2"
+    if model == POLYNOMIAL and count > 3:
+        # Zeros or not: the number of coefficients is public, and they may be private.
+        return f"{count:g} coefficients are a polynomial of a degree above 2 (leave out leading 0s)"
     return None
 
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.errors import InputError
-from gridveil.grid.checks import check
+from gridveil.grid.checks import readable
 from gridveil.grid.costs import clip_points
 from gridveil.grid.formats import Source, optional_library, source_of, unlogged, writable
 from gridveil.grid.formats.dispatch import even_dispatch, reactive_reach
@@ -82,7 +82,8 @@ def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None)
         )
     if max_loading is not None:
         limit_loading(net, max_loading)
-    return check(replace(build(net), source=Source("pandapower", net)))
+    network = build(net)
+    return replace(readable(network, f"Network '{network.name}'"), source=Source("pandapower", net))
 
 
 @unlogged("pandapower")

@@ -98,9 +98,10 @@ def _points(row: int, areas: Any) -> Floats:
             f"pwl_cost {row} has points that are not [from, to, slope] triples.",
             remedy="Write them as [[from_mw, to_mw, slope], ...].",
         ) from None  # which would show a point
-    if not len(pieces) or not np.isfinite(pieces).all():
+    if not len(pieces) or np.isnan(pieces).any():
         raise InputError(
-            f"pwl_cost {row} has no finite points.", remedy="Give finite [from, to, slope] triples."
+            f"pwl_cost {row} has no points, or some are missing.",
+            remedy="Give [from, to, slope] triples of numbers.",
         )
     if (pieces[1:, 0] != pieces[:-1, 1]).any():
         raise InputError(
@@ -108,9 +109,11 @@ def _points(row: int, areas: Any) -> Floats:
             remedy="Let each piece begin where the last one ends.",
         )
     power = np.concatenate([pieces[:1, 0], pieces[:, 1]])
-    rise = np.diff(power) * pieces[:, 2]
-    cost = power[0] * pieces[0, 2] + np.concatenate([[0.0], np.cumsum(rise)])
-    return np.column_stack([power, cost])
+    with np.errstate(over="ignore", invalid="ignore"):
+        rise = np.diff(power) * pieces[:, 2]
+        cost = power[0] * pieces[0, 2] + np.concatenate([[0.0], np.cumsum(rise)])
+    # Costs too large to tell are infinite, not missing: a private one is clipped.
+    return np.column_stack([power, np.where(np.isnan(cost), np.inf, cost)])
 
 
 def areas(name: str, points: Floats) -> list[list[float]]:

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.errors import InputError
-from gridveil.grid.checks import check
+from gridveil.grid.checks import readable
 from gridveil.grid.formats import Source, optional_library, source_of, unlogged, writable
 from gridveil.grid.formats.pypsa_edit import put
 from gridveil.grid.formats.pypsa_release import META, columns, published_impedance, strip
@@ -80,7 +80,8 @@ def read(
         )
     full = full_availability or network.meta.get(META) is True
     data = Snapshot(network, _label(network, snapshot), full)
-    return check(replace(build(data), source=Source("pypsa", data)))
+    built = build(data)
+    return replace(readable(built, f"Network '{built.name}'"), source=Source("pypsa", data))
 
 
 @unlogged("pypsa")

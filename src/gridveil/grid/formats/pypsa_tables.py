@@ -310,7 +310,10 @@ def _generators(source: Snapshot) -> Generators:
     network = source.network
     size = values(source, "Generator", "p_nom")
     fixed = values(source, "Generator", "p_set")
-    low, high = (size * shares(source, name) for name in AVAILABILITY)
+    # A share of 0 is 0 MW, of an infinite power too.
+    of = [shares(source, name) for name in AVAILABILITY]
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (np.where((one == 0) & np.isinf(size), 0.0, size * one) for one in of)
     still = ~np.isnan(fixed)
     count = len(size)
     return Generators(
