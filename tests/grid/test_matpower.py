@@ -350,7 +350,7 @@ def pieces(text):
 @settings(max_examples=5000 if FULL else 250)
 @given(data=st.data())
 def test_mutated_cases_are_explained_or_right(tmp_path_factory, data):
-    """A bad case gives an error of ours; what reads is sound but for values, and is written back."""
+    """A bad case gives an error of ours; what reads is sound but for values, and written back."""
     folder = tmp_path_factory.mktemp("mutated")
     name = data.draw(st.sampled_from(["case5_pjm", "case14_ieee", "case30_as"]))
     text = pglib(f"pglib_opf_{name}").read_text()
