@@ -156,6 +156,7 @@ class Plan(ABC, Generic[R]):
         noise
             For audits, which listen to a release: a source that draws secure noise and notes it.
         """
+        self._before_charge()
         terms = self.terms
         name = terms.dataset if dataset is None else dataset
         if not isinstance(ledger, Ledger):
@@ -176,6 +177,9 @@ class Plan(ABC, Generic[R]):
         )
         self._accounts.append(account)
         return account
+
+    def _before_charge(self) -> None:
+        """Raise `InputError` now for what would fail after the charge."""
 
     @abstractmethod
     def sketch(self) -> Sketch:

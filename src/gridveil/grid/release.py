@@ -50,7 +50,6 @@ from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch
-from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release import Plan, Progress, Release, Terms, silent
@@ -161,21 +160,12 @@ class GridPlan(Plan[GridRelease]):
         made.settings = replace(self.settings, restoration="none")
         return made
 
-    def charge(
-        self,
-        ledger: Ledger | Path | str | None = None,
-        *,
-        dataset: str | None = None,
-        distinct: str | None = None,
-        noise: NoiseSource | None = None,
-    ) -> Account:
-        """As `Plan.charge`; not for a plan whose queries a study has changed."""
+    def _before_charge(self) -> None:
         if not self._charged:
             raise InputError(
                 "The queries of this plan were changed for a study.",
                 remedy="Run it with plan.study(seed), on public data.",
             )
-        return super().charge(ledger, dataset=dataset, distinct=distinct, noise=noise)
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of topology and reactances."""

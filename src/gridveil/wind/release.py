@@ -22,7 +22,6 @@ from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact, exact
 from gridveil.privacy.ledger import Ledger, Sketch
-from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.statement import Facts, Restoration, make_statement
 from gridveil.release import Plan, Progress, Release, Terms, silent
@@ -108,17 +107,9 @@ class WindPlan(Plan[WindRelease]):
         self.prepared = prepared
         self._room: Vector | None = None
 
-    def charge(
-        self,
-        ledger: Ledger | Path | str | None = None,
-        *,
-        dataset: str | None = None,
-        distinct: str | None = None,
-        noise: NoiseSource | None = None,
-    ) -> Account:
-        """As `Plan.charge`; that there is room for the noisy records is known before."""
+    def _before_charge(self) -> None:
+        # That there is room for the noisy records must be known.
         self._room = _scratch(self.records)
-        return super().charge(ledger, dataset=dataset, distinct=distinct, noise=noise)
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of the published columns."""
