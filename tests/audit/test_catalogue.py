@@ -14,6 +14,7 @@ import pytest
 from conftest import FULL
 from typer.testing import CliRunner
 
+from gridveil.audits import checks
 from gridveil.audits.attacks import values
 from gridveil.audits.catalogue import AUDITS, FULL_ONLY, matching
 from gridveil.audits.checks import FALSE_ALARM, Frequency, Pair, Sizes
@@ -21,7 +22,6 @@ from gridveil.audits.ground import account_with
 from gridveil.audits.mechanisms import ALPHA, _adjacency, _one, _sealed
 from gridveil.cli.main import app
 from gridveil.errors import InputError
-from gridveil.privacy import audit
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.noise import SecureNoise
 
@@ -111,7 +111,7 @@ def test_a_broken_claim_is_exit_code_1(monkeypatch, tmp_path):
 
 
 def test_what_is_not_run_is_neither_broken_nor_consistent(monkeypatch, tmp_path):
-    left_out = audit.NotRun("left-out", "replay", "a package is not installed")
+    left_out = checks.NotRun("left-out", "replay", "a package is not installed")
     monkeypatch.setitem(AUDITS, "left-out", lambda: left_out)
     path = tmp_path / "audit.json"
     result = run("--only", "left-out", "--json", path)
@@ -125,7 +125,7 @@ def test_what_is_not_run_is_neither_broken_nor_consistent(monkeypatch, tmp_path)
 
 
 def test_bad_input_is_named_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(audit, "run_audits", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(checks, "run_audits", lambda *_, **__: pytest.fail("it ran"))
     assert run("--only", "nothing").exit_code == 2
     assert run("--json", tmp_path / "nowhere" / "x.json").exit_code == 2
     with pytest.raises(InputError, match="There is no audit 'nothing'"):

@@ -19,12 +19,13 @@ from gridveil.cli.listening import Listening
 from gridveil.cli.main import app
 from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid import problems, read_case
-from gridveil.privacy.noise import SecureNoise
+from gridveil.privacy.noise import SecureNoise, listening
 
 STEP = 2.0**-10
 HUGE = 1.7e308
 
 
+@listening
 class SameNoise(SecureNoise):
     """Answers that do not depend on the private values, nor on chance."""
 
