@@ -183,7 +183,7 @@ def assert_values(network, wanted):
 @settings(max_examples=10, deadline=None)
 @given(factor=st.lists(st.floats(0.5, 2.0), min_size=25, max_size=25))
 def test_random_edits_come_back(factor):
-    network = fmt.read(wide())
+    network = fmt.read(wide("two"), snapshot="one")
     units, factors = network.generators, np.array(factor)
     wanted = network.with_load(network.buses.load * factors[:5])
     wanted = wanted.with_capacity(network.branches.capacity * factors[5:13])
@@ -191,8 +191,8 @@ def test_random_edits_come_back(factor):
     wanted = wanted.with_limits(np.minimum(low, high), high)
     wanted = wanted.with_linear_costs(units.linear * factors[21:25])
     n = fmt.write(wanted)
-    assert_values(fmt.read(n), wanted)
-    assert n.loads_t.p_set.loc["two"].equals(wide().loads_t.p_set.loc["two"])
+    assert_values(fmt.read(n, snapshot="one"), wanted)
+    assert n.loads_t.p_set.loc["two"].equals(wide("two").loads_t.p_set.loc["two"])
 
 
 def test_a_load_where_there_was_none_is_added():
