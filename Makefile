@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-full test-optional browser screens lint bench bench-grid audit faults docs clean
+.PHONY: demo test test-full test-optional browser screens lint bench bench-grid audit faults census docs clean
 
 demo: $(READY)
 	$(BIN)/gridveil demo --output demo-release
@@ -56,6 +56,13 @@ audit: $(READY)
 # Kills, full disks, damaged files and fuzzed inputs, and the tables of docs/privacy/faults.md.
 faults: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/run.py
+
+# Every network of pandapower, PGLib and PyPSA, released once a parameter: docs/census.md.
+census: $(READY)
+	rm -f build/census-*.json
+	-OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/grid/census.py run matpower build/census-matpower.json
+	-PYTHON=$(PYTHON) tests/optional/run --census
+	$(BIN)/python tests/grid/census.py page build docs/census.md
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import gridveil.grid as gg
-from gridveil.grid.opf import solve_population
-from gridveil.grid.population import Population
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import solve_population
 
 DIGITS = 4
 

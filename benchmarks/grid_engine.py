@@ -27,8 +27,8 @@ from pathlib import Path  # noqa: E402
 import numpy as np  # noqa: E402
 
 import gridveil.grid as gg  # noqa: E402
-from gridveil.grid.opf import solve_population  # noqa: E402
-from gridveil.grid.population import Population  # noqa: E402
+from gridveil.grid.model.population import Population  # noqa: E402
+from gridveil.grid.opf.engine import solve_population  # noqa: E402
 
 RATIOS = {"rts96": 30, "case1354_pegase": 100, "case2869_pegase": 300}
 # How many models the engine and CVXPY get.

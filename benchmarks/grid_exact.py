@@ -20,17 +20,19 @@ import argparse  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from fractions import Fraction  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 
 import gridveil.grid as gg  # noqa: E402
-from gridveil.grid.parameters import Problem  # noqa: E402
-from gridveil.grid.restoring.bilevel import describe  # noqa: E402
-from gridveil.grid.restoring.exact import restore_exactly  # noqa: E402
-from gridveil.grid.restoring.lower import LowerSolver  # noqa: E402
-from gridveil.grid.restoring.matching import Matcher  # noqa: E402
-from gridveil.grid.restoring.relaxation import Relaxation  # noqa: E402
-from gridveil.grid.restoring.scip import Complementarity  # noqa: E402
+from gridveil.grid.model.problem import ReleaseProblem  # noqa: E402
+from gridveil.grid.restoration.paper_exact import restore_exactly  # noqa: E402
+from gridveil.grid.restoration.paper_models import describe  # noqa: E402
+from gridveil.grid.restoration.paper_relaxation import LowerSolver, Relaxation  # noqa: E402
+from gridveil.grid.restoration.paper_steps import Matcher  # noqa: E402
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from grid.scip import Complementarity, search_by_scip  # noqa: E402
 
 NOISE = (5_000.0, 120_000.0)
 CAPACITY_NOISE, LOW, HIGH = 60.0, 1.0, 5000.0
@@ -64,7 +66,7 @@ def plain(given, time_limit):
 def steps(network, models, goal, start, low, high):
     """Restore by convex-concave steps."""
     _, public = network.split("capacity", (LOW, HIGH))
-    return Matcher(Problem(public, models, PRICE), low, high).match(models, goal, start)
+    return Matcher(ReleaseProblem(public, models, PRICE), low, high).match(models, goal, start)
 
 
 def ways(given, time_limit):
@@ -73,10 +75,10 @@ def ways(given, time_limit):
     found = steps(*given)
     yield "convex-concave steps", found.objective, found.bound, begin
     warm = found.values
-    for solver in ("highs", "scip"):
+    for solver, search in (("HiGHS", None), ("SCIP", search_by_scip)):
         begin = time.process_time()
-        found = restore_exactly(*given, solver=solver, warm=warm, time_limit=time_limit)
-        yield f"exact, {found.solver}", found.objective, found.bound, begin
+        found = restore_exactly(*given, search=search, warm=warm, time_limit=time_limit)
+        yield f"exact, {solver}", found.objective, found.bound, begin
     begin = time.process_time()
     yield "plain model, SCIP", *plain(given, time_limit), begin
 

@@ -68,7 +68,7 @@ def _row(case: str, models: int, alpha: str) -> str:
     infeasible = int(np.isinf(made.solutions.cost).sum())
     return (
         f"{case:<18}{len(network.buses):>7,}{len(network.branches):>7,}{seconds:>11.1f}"
-        f"{cpu:>8.1f}{peak:>9,.0f}{facts['rounds of cuts']:>8}{facts['cuts']:>6}{infeasible:>12}"
+        f"{cpu:>8.1f}{peak:>9,.0f}{facts['rounds_of_cuts']:>8}{facts['cuts']:>6}{infeasible:>12}"
         f"{wrong.mean:>10.1f}{errors.cost_error:>14.4f}"
     )
 

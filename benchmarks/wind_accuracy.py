@@ -20,7 +20,7 @@ import gridveil as gv
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.sealed import unseal
 from gridveil.wind.demo import CAPACITY, demo_records
-from gridveil.wind.fit import fit_records
+from gridveil.wind.regression import fit_records
 
 ALPHAS = ("0.05", "0.10", "0.15", "0.20", "0.25", "0.30")
 METHODS = ("laplace", "wpo", "tuned")

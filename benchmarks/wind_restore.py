@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.wind.features import RBF
-from gridveil.wind.restore import restore
+from gridveil.wind.restoration.restore import restore
 from gridveil.wind.rows import ArrayRows
 
 Floats = NDArray[np.float64]

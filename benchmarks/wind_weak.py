@@ -20,7 +20,7 @@ import gridveil as gv
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.sealed import unseal
 from gridveil.wind.demo import power_curve
-from gridveil.wind.fit import fit_records
+from gridveil.wind.regression import fit_records
 
 THREE = ("0.05", "0.15", "0.30")
 CASES = (  # residual (None: 0 or full), rows, epsilon, nominal, alphas

@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import make_release
+from support.making import make_release
 
-from gridveil import bundle
-from gridveil.bundle import check_target, write_bundle
 from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
-from gridveil.verification import verify_bundle
+from gridveil.release import bundle
+from gridveil.release.bundle import check_target, write_bundle
+from gridveil.release.verification import verify_bundle
 
 FORK = multiprocessing.get_context("fork")
 

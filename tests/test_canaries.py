@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from canaries import distinctive, leaks, published
 from pyarrow import csv
+from support.canaries import distinctive, leaks, published
 from typer.testing import CliRunner
 
 from gridveil import grid

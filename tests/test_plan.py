@@ -10,7 +10,7 @@ import pytest
 
 import gridveil as gv
 from gridveil.errors import InputError, NotPrivateWarning
-from gridveil.grid.queries import CostQuery
+from gridveil.grid.methods.queries import CostQuery
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 
@@ -22,21 +22,57 @@ def ledger(tmp_path):
 
 @pytest.fixture(params=["wind", "grid"])
 def plan(request):
-    if request.param == "wind":
+    return make(request.param, "laplace")
+
+
+def make(kind, method, **options):
+    if kind == "wind":
         speed = np.linspace(3, 12, 40)
         power = np.clip((speed - 3) / 9, 0, 1)
         records = gv.wind.read_records(
             pa.table({"speed": speed, "power": power}), speed="speed", power="power", capacity=1.0
         )
-        return gv.wind.plan(records, epsilon=1, alpha="15%", method="laplace")
+        return gv.wind.plan(records, epsilon=1, alpha="15%", method=method, **options)
     network = gv.grid.cases.rts96()
-    models = gv.grid.sample_population(network, 3, costs=0.1)
-    return gv.grid.plan(network, models, epsilon=1, alpha=30, method="laplace", limits=(50, 1000))
+    private = options.get("parameter", "capacity")
+    models = gv.grid.sample_population(network, 3, costs=0.1, private=private)
+    given = {"limits": (50, 1000), **options}
+    return gv.grid.plan(network, models, epsilon=1, alpha=30, method=method, **given)
 
 
 def test_a_plan_charges_nothing(plan, ledger):
     assert "epsilon 1 for one of" in repr(plan)
     assert ledger.entries() == []
+
+
+WIND = [("wind", method, {}) for method in ("tuned", "wpo", "laplace")]
+GRID = [
+    ("grid", "certified", {}),
+    ("grid", "certified", {"parameter": "load", "limits": (0, 500)}),
+    ("grid", "paper", {"rounds": 2}),
+    ("grid", "laplace", {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "method", "options"), [*WIND, *GRID])
+def test_a_plan_says_what_will_be_asked(kind, method, options):
+    """Queries, scales and epsilons, in the words of the statement that the run then has."""
+    planned = make(kind, method, **options)
+    with pytest.warns(NotPrivateWarning):
+        account = planned.study(1)
+    mechanisms = planned.run(account).statement.body["mechanisms"]
+    told = [one for one in planned.asked() for _ in range(one.times)]
+    if method == "paper":
+        told.sort(key=lambda one: one.query)  # its rounds take turns
+        mechanisms.sort(key=lambda one: one["query"])
+    assert [(one.query, str(one.epsilon)) for one in told] == [
+        (one["query"], one["epsilon"]) for one in mechanisms
+    ]
+    assert [one.scale for one in told] == [f"{o['scale']:.4g} {o['unit']}" for o in mechanisms]
+    assert sum(one.times * one.epsilon for one in planned.asked()) == 1
+    for one in planned.asked():
+        assert one.in_words(Fraction(1)) in repr(planned)
+    assert all(sentence in repr(planned) for sentence in planned.in_words)
 
 
 def test_every_run_needs_an_account_of_its_own(plan, ledger):

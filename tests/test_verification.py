@@ -4,17 +4,17 @@ import json
 import shutil
 
 import pytest
-from conftest import FACTS, adjacency, make_release, spend_some
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.making import FACTS, adjacency, make_release, spend_some
 
-from gridveil.bundle import OWNER_MARK
 from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.privacy.account import study_account
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.statement import STATEMENT_FILE, make_statement
-from gridveil.release import Release
-from gridveil.verification import verify_bundle
+from gridveil.release.bundle import OWNER_MARK
+from gridveil.release.plan import Release
+from gridveil.release.verification import verify_bundle
 
 
 @pytest.fixture(scope="module")

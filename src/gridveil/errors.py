@@ -117,9 +117,22 @@ class LedgerWarning(UserWarning):
     """Something about a charge that looks like a slip. It says so before anything is charged."""
 
 
+class PlanWarning(UserWarning):
+    """Public facts make a planned release doubtful. It says so before anything is charged."""
+
+
 def reason(problem: OSError) -> str:
     """Why the operating system refused something, in its own words."""
     return problem.strerror or "the system refused it"
+
+
+def wrong_type(expected: str, given: object, *, remedy: str) -> InputError:
+    """The refusal of an argument of another type; it shows the type alone, never the value.
+
+    >>> wrong_type("Network", "case.m", remedy="Read one with read_case.")
+    InputError('Expected a Network, got str.')
+    """
+    return InputError(f"Expected a {expected}, got {type(given).__name__}.", remedy=remedy)
 
 
 def show_exact(value: Fraction) -> str:

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from audited import SIZES, broken_audit, shifted, sound_audit
+from support.audited import SIZES, broken_audit, shifted, sound_audit
 
-from gridveil.audits.attacks import values
-from gridveil.audits.checks import (
+from gridveil.auditing.attacks import values
+from gridveil.auditing.checks import (
     FALSE_ALARM,
     Frequency,
     Pair,

@@ -11,15 +11,15 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import FULL
+from support.sizes import FULL
 from typer.testing import CliRunner
 
-from gridveil.audits import checks
-from gridveil.audits.attacks import values
-from gridveil.audits.catalogue import AUDITS, FULL_ONLY, matching
-from gridveil.audits.checks import FALSE_ALARM, Frequency, Pair, Sizes
-from gridveil.audits.ground import account_with
-from gridveil.audits.mechanisms import ALPHA, _adjacency, _one, _sealed
+from gridveil.auditing import checks
+from gridveil.auditing.attacks import values
+from gridveil.auditing.catalogue import AUDITS, FULL_ONLY, matching
+from gridveil.auditing.checks import FALSE_ALARM, Frequency, Pair, Sizes
+from gridveil.auditing.mechanisms import ALPHA, _adjacency, _one, _sealed
+from gridveil.auditing.scratch import account_with
 from gridveil.cli.main import app
 from gridveil.errors import InputError
 from gridveil.privacy.mechanisms import laplace

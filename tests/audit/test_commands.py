@@ -13,13 +13,13 @@ from typing import Annotated
 
 import pytest
 import typer
-from conftest import make_account
+from support.making import make_account
 
-from gridveil.audits.checks import NotRun, Sizes
-from gridveil.audits.commands import Command, ledger_rows, listened, run_command
-from gridveil.audits.files import Twins, installed, replays
-from gridveil.audits.transcript import Recorder, Replay
-from gridveil.audits.wind_files import POWER, command, csv_text
+from gridveil.auditing.checks import NotRun, Sizes
+from gridveil.auditing.commands import Command, ledger_rows, listened, run_command
+from gridveil.auditing.files import Twins, installed, replays
+from gridveil.auditing.transcript import Recorder, Replay
+from gridveil.auditing.wind_files import POWER, command, csv_text
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from conftest import FULL
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
-from gridveil.audits.grid_files import FORMATS, SPELLINGS, _command
-from gridveil.audits.transcript import Recorder, Replayer, differ, published
-from gridveil.audits.triangle import SECRETS
-from gridveil.audits.wind_files import SPEED, TYPES, command, csv_text, power_column, write_text
-from gridveil.audits.wind_tables import release_table
+from gridveil.auditing.grid_files import FORMATS, SPELLINGS, _command
+from gridveil.auditing.transcript import Recorder, Replayer, differ, published
+from gridveil.auditing.triangle import SECRETS
+from gridveil.auditing.wind_files import SPEED, TYPES, command, csv_text, power_column, write_text
+from gridveil.auditing.wind_tables import release_table
 
 ROWS = len(SPEED)
 FEW = settings(

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from gridveil.audits.checks import Sizes
-from gridveil.audits.ledger import Composition, Spending, _open_ledger, composed
+from gridveil.auditing.checks import Sizes
+from gridveil.auditing.ledger import Composition, Spending, _open_ledger, composed
 
 SIZES = Sizes(20, 20)
 

@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from privacy.test_mechanisms import theory
+from support.theory import theory
 
-from gridveil.audits.checks import Sizes
-from gridveil.audits.ground import account_with
-from gridveil.audits.transcript import (
+from gridveil.auditing.checks import Sizes
+from gridveil.auditing.scratch import account_with
+from gridveil.auditing.transcript import (
     Departure,
     Ratio,
     Recorder,
@@ -20,7 +20,7 @@ from gridveil.audits.transcript import (
     log_ratio,
     published,
 )
-from gridveil.audits.wind import METHODS, _release
+from gridveil.auditing.wind import METHODS, _release
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.mechanisms import laplace, noisy_max
 from gridveil.privacy.noise import SecureNoise

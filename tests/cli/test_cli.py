@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from support.sizes import FULL
 from typer.testing import CliRunner
 
 from gridveil import __version__
@@ -23,6 +24,15 @@ CANARY = 31.41592653
 
 def run(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_models():
+    """The demo with fewer models, since it runs here again and again; its own size if FULL."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not FULL:
+            patch.setattr("gridveil.cli.demo._MODELS", 40)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +127,7 @@ def test_data_between_colons_stays_as_it_is(capsys):
 
 # Examples that take long, or never end by themselves; tests of their own run these commands.
 LONG = ("gridveil plan", "gridveil audit", "gridveil study")
+SIZE = "--size 1000" if FULL else "--size 40"
 ORDER = ("demo", "wind release", "wind evaluate", "verify", "grid population", "grid solve")
 
 
@@ -127,8 +138,15 @@ def example(words):
 
 
 def test_every_example_works_when_it_is_pasted(tmp_path, monkeypatch):
-    """In this order, since some examples use what others have made."""
+    """In this order, since some examples use what others have made.
+
+    Networks are released and evaluated with fewer models than by default, but for FULL.
+    """
     monkeypatch.chdir(tmp_path)
+    few = {"grid release": "--population few.parquet", "grid evaluate": "--unseen few.parquet"}
+    if not FULL:
+        made = run("grid", "population", "rts96-paper", "--size", 40, "-o", "few.parquet")
+        assert made.exit_code == 0, made.output
     lines = [line for words in commands() if (line := example(words))]
     lines = [line for line in lines if not line.startswith(LONG)]
     place = {name: at for at, name in enumerate(ORDER)}
@@ -137,7 +155,8 @@ def test_every_example_works_when_it_is_pasted(tmp_path, monkeypatch):
     for line in lines:
         if "grid evaluate" in line:  # a file that the wind's example has written
             (tmp_path / "owner.html").unlink()
-        result = run(*shlex.split(line)[1:])
+        more = [words for name, words in few.items() if f"gridveil {name} " in line and not FULL]
+        result = run(*shlex.split(" ".join([line.replace("--size 1000", SIZE), *more]))[1:])
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
 
@@ -240,7 +259,7 @@ def _fail_with(monkeypatch, error):
         private = CANARY
         raise error(f"could not use {private}")
 
-    monkeypatch.setattr("gridveil.cli.demo_wind._release", fail)
+    monkeypatch.setattr("gridveil.cli.demo._release", fail)
 
 
 def test_a_bug_shows_no_message_and_no_locals(monkeypatch, tmp_path):
@@ -248,7 +267,7 @@ def test_a_bug_shows_no_message_and_no_locals(monkeypatch, tmp_path):
     result = run("demo", "-o", tmp_path / "demo")
     assert result.exit_code == 1
     assert "internal error: ValueError" in result.stderr
-    assert "demo_wind.py" in result.stderr
+    assert "demo.py" in result.stderr
     assert "31.4" not in result.output
 
 

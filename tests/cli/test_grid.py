@@ -9,12 +9,12 @@ from grid.making import tables, write_case
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.bundle import OWNER_MARK
 from gridveil.cli.main import app
 from gridveil.grid import Population, cases, read_case
-from gridveil.grid.formats.matpower_tables import PD, RATE_A
-from gridveil.grid.layout import bus_positions
-from gridveil.grid.requests import default_models
+from gridveil.grid.io.matpower.tables import PD, RATE_A
+from gridveil.grid.model.population import default_models
+from gridveil.grid.picture import bus_positions
+from gridveil.release.bundle import OWNER_MARK
 
 
 def run(*arguments):
@@ -79,7 +79,7 @@ def test_a_release_says_how_many_models_it_left_out_and_why(tmp_path):
     )
     assert made.exit_code == 0, made.output
     settings = json.loads((tmp_path / "out" / "release.json").read_text())["settings"]
-    left = settings["models left out: generation can't match the load"]
+    left = settings["models_left_out"]
     assert 0 < left == 1000 - settings["models"]
     words = f"{left:,} of 1,000 sampled models were left out: generation can't match the load"
     assert words in " ".join(made.stdout.split())

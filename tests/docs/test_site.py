@@ -73,7 +73,7 @@ def has_every_public_name(site, part):
 # Pages of proofs look inside: what they import is nobody's way to use the library. Studies have a
 # page of their own.
 INSIDE = ("docs/maths/", "docs/studies")
-MODULES = {"gridveil.audits.attacks"}
+MODULES = {"gridveil.auditing.attacks"}
 
 
 def has_every_name_that_pages_and_notebooks_use(site):

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-from conftest import adjacency
 from faults.children import fork, on_a_disk_of, read_only, run_together, shown
 from faults.releasing import (
     ALPHA,
@@ -29,9 +28,10 @@ from faults.releasing import (
     release,
 )
 from faults.tracing import CALLS, GROWING, Verdict, calls_of, fail_from, kill_at, run_traced
+from support.making import adjacency
 
 from gridveil.errors import BudgetRefused, GridveilError
-from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.ledger import file as ledger_module
 
 SCENES = {"first release": False, "release in place of another": True}
@@ -295,7 +295,7 @@ def at_time(moment: datetime) -> Iterator[None]:
     with (
         mock.patch("gridveil.privacy.ledger.file.datetime", Clock),
         mock.patch("gridveil.privacy.statement.datetime", Clock),
-        mock.patch("gridveil.bundle.time.time", moment.timestamp),
+        mock.patch("gridveil.release.bundle.time.time", moment.timestamp),
     ):
         yield
 
@@ -356,7 +356,9 @@ def ledger_file(folder: Path) -> tuple[Path, bytes]:
     ledger = Ledger(path)
     for number in range(CAP):
         _charge(ledger)
-        ledger.charge(f"other {number}", epsilon="1/3", adjacency=[adjacency()], purpose="a test")
+        ledger.charge(
+            Terms(f"other {number}", epsilon="1/3", adjacency=[adjacency()], purpose="a test")
+        )
     ledger.set_cap(DATASET, CAP, alpha=STEP)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -365,7 +367,7 @@ def ledger_file(folder: Path) -> tuple[Path, bytes]:
 
 
 def _charge(ledger: Ledger) -> None:
-    ledger.charge(DATASET, epsilon=1, adjacency=[adjacency()], purpose="a test")
+    ledger.charge(Terms(DATASET, epsilon=1, adjacency=[adjacency()], purpose="a test"))
 
 
 def _fill_and_release(template: Scene, here: Path, free: int) -> int:

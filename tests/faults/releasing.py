@@ -13,7 +13,7 @@ from fuzz.grids import CASE
 from gridveil.errors import GridveilError
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
-from gridveil.verification import verify_bundle
+from gridveil.release.verification import verify_bundle
 
 DATASET = "small farm"
 CAP = 3

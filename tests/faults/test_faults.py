@@ -10,11 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import FULL
 from faults import campaigns
 from faults.children import can_mount
 from faults.releasing import ALPHA, CAP, DATASET, Tally
 from faults.tracing import unavailable
+from support.sizes import FULL
 
 from gridveil.privacy.ledger import Ledger
 
@@ -161,6 +161,6 @@ def test_the_control_a_bundle_that_is_not_placed_in_one_step_is_found(folder, mo
         partial.rmdir()
         return target
 
-    monkeypatch.setattr("gridveil.bundle._place", in_pieces)
+    monkeypatch.setattr("gridveil.release.bundle._place", in_pieces)
     tallies = campaigns.kills(folder, only={"rename"})
     assert any(tally.half_bundles for tally in tallies)

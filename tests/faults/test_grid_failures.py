@@ -8,19 +8,19 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from conftest import FULL
 from faults.test_private_failures import visible
 from fuzz.grids import CASE
+from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.errors import ReleaseAborted
-from gridveil.grid.methods import Oracle
-from gridveil.grid.queries import CostQuery
+from gridveil.grid.methods.queries import CostQuery
+from gridveil.grid.opf import fallbacks as ladder
+from gridveil.grid.opf.highs import Outcome, without_numbers
 from gridveil.grid.release import GridRelease
-from gridveil.grid.restoring.master import Unsolved
-from gridveil.grid.solving import ladder
-from gridveil.grid.solving.models import Outcome, without_numbers
-from gridveil.verification import verify_bundle
+from gridveil.grid.restoration.master import Unsolved
+from gridveil.grid.restoration.oracle import Oracle
+from gridveil.release.verification import verify_bundle
 
 CANARY = 3.14159265  # MW: the capacity of a line, and so in all that is private
 LIMITS = (1, 500)
@@ -87,13 +87,13 @@ def spoil(monkeypatch, flag, rungs, how):
     together = ladder.solve_together
     tried = {}
 
-    def failing(solver, batch, k):
+    def failing(solver, batch, k, most=np.inf):
         form = solver.form
         if not flag.on:
-            return lazily(solver, batch, k)
+            return lazily(solver, batch, k, most)
         number = tried[id(batch)] = tried.get(id(batch), 0) + 1
         if number > rungs:
-            return lazily(solver, batch, k)
+            return lazily(solver, batch, k, most)
         if how == "raises":
             raise RuntimeError(f"HiGHS: bound {form.capacity if hasattr(form, 'capacity') else 0}")
         return without_numbers(Outcome[how], form)
@@ -127,7 +127,7 @@ def test_a_private_solve_that_always_fails_aborts_charged_and_silent(
 def test_private_costs_without_a_proof_abort_charged_and_silent(
     network, models, ledger, monkeypatch, private, how
 ):
-    solve = grid.opf.solve_population
+    solve = grid.solve_population
 
     def wrong(on, population, **options):
         found = solve(on, population, **options)
@@ -142,7 +142,7 @@ def test_private_costs_without_a_proof_abort_charged_and_silent(
             return solve(on, grid.sample_population(network, 9, costs=0.1), **options)
         return found
 
-    monkeypatch.setattr("gridveil.grid.queries.solve_population", wrong)
+    monkeypatch.setattr("gridveil.grid.methods.queries.solve_population", wrong)
     with pytest.raises(ReleaseAborted) as caught:
         make(network, models, ledger)
     check_abort(caught.value, ledger)
@@ -164,10 +164,10 @@ def test_every_private_solve_has_a_solver_of_its_own(network, models, ledger, mo
     kept = []
     lazily = ladder.solve_lazily
 
-    def watched(solver, batch, k):
+    def watched(solver, batch, k, most=np.inf):
         kept.append(solver)  # alive, so that no other gets its address
         seen[private.on].add(id(solver))
-        return lazily(solver, batch, k)
+        return lazily(solver, batch, k, most)
 
     monkeypatch.setattr(ladder, "solve_lazily", watched)
     monkeypatch.setattr(ladder, "solve_together", lambda *_: {})
@@ -199,16 +199,16 @@ def costs_of(value, monkeypatch):
 
 
 PUBLIC = [
-    ("certified", "gridveil.grid.restoring.serving.nearest", Unsolved("Clarabel gave up.")),
-    ("certified", "gridveil.grid.restoring.serving.nearest", RuntimeError("panic")),
-    ("certified", "gridveil.grid.methods.estimate", np.linalg.LinAlgError("singular")),
-    ("certified", "gridveil.grid.methods.estimate", ZeroDivisionError()),
-    ("certified", "gridveil.grid.restoring.oracle.Oracle.at", Unsolved("HiGHS gave up.")),
-    ("certified", "gridveil.grid.restoring.oracle.Oracle.at", ValueError("shapes")),
-    ("paper", "gridveil.grid.restoring.matching.Matcher.match", Unsolved("No values.")),
-    ("paper", "gridveil.grid.restoring.programme.Programme.solve", Unsolved("No values.")),
-    ("paper", "gridveil.grid.restoring.matching.Matcher.match", RuntimeError("panic")),
-    ("paper", "gridveil.grid.restoring.oracle.Oracle.solve", OverflowError()),
+    ("certified", "gridveil.grid.restoration.project.nearest", Unsolved("Clarabel gave up.")),
+    ("certified", "gridveil.grid.restoration.project.nearest", RuntimeError("panic")),
+    ("certified", "gridveil.grid.methods.certified._estimate", np.linalg.LinAlgError("singular")),
+    ("certified", "gridveil.grid.methods.certified._estimate", ZeroDivisionError()),
+    ("certified", "gridveil.grid.restoration.oracle.Oracle.at", Unsolved("HiGHS gave up.")),
+    ("certified", "gridveil.grid.restoration.oracle.Oracle.at", ValueError("shapes")),
+    ("paper", "gridveil.grid.restoration.paper_steps.Matcher.match", Unsolved("No values.")),
+    ("paper", "gridveil.grid.restoration.paper_steps.Programme.solve", Unsolved("No values.")),
+    ("paper", "gridveil.grid.restoration.paper_steps.Matcher.match", RuntimeError("panic")),
+    ("paper", "gridveil.grid.restoration.oracle.Oracle.solve", OverflowError()),
 ]
 
 
@@ -229,7 +229,8 @@ def test_public_costs_that_are_no_numbers_lose_nothing(
     network, models, ledger, tmp_path, monkeypatch, method, value
 ):
     with monkeypatch.context() as patch:
-        patch.setattr("gridveil.grid.restoring.matching._LOOKS", 20)  # it takes long to give up
+        # It takes long to give up.
+        patch.setattr("gridveil.grid.restoration.paper_steps._LOOKS", 20)
         costs_of(value, patch)
         made = make(network, models, ledger, method)
     check_bundle(made, ledger, tmp_path, monkeypatch)
@@ -238,7 +239,7 @@ def test_public_costs_that_are_no_numbers_lose_nothing(
 def test_a_solver_that_fails_in_one_round_is_asked_again_in_the_next(
     network, models, ledger, tmp_path, monkeypatch
 ):
-    from gridveil.grid.restoring.matching import Matcher
+    from gridveil.grid.restoration.paper_steps import Matcher
 
     match, tried = Matcher.match, []
 

@@ -8,21 +8,21 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import make_release
 from faults.campaigns import make_scene, release
 from rich.console import Console
+from support.making import make_release
 from typer.testing import CliRunner
 
 from gridveil import wind
-from gridveil.bundle import check_target
-from gridveil.cli import console, progress
+from gridveil.cli import console
 from gridveil.cli.main import app
 from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.ledger import path as location
 from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.statement import STATEMENT_FILE
-from gridveil.verification import verify_bundle
+from gridveil.release.bundle import check_target
+from gridveil.release.verification import verify_bundle
 
 NAMED = {"speed": "speed", "power": "power", "capacity": 2000}
 
@@ -261,9 +261,9 @@ def test_tables_and_plain_text_show_names_as_they_are(name):
 
 def test_progress_shows_names_as_they_are(monkeypatch):
     monkeypatch.setattr(
-        progress, "err", lambda: Console(file=io.StringIO(), force_terminal=True, width=80)
+        console, "err", lambda: Console(file=io.StringIO(), force_terminal=True, width=80)
     )
-    with progress.steps("releasing [/]".replace(" [/]", ""), quiet=False) as say:
+    with console.steps("releasing [/]".replace(" [/]", ""), quiet=False) as say:
         say("restoring [/] \x1b[2J")
 
 

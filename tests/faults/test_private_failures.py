@@ -16,7 +16,7 @@ from gridveil.errors import LedgerError, ReleaseAborted
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.statement import STATEMENT_FILE
-from gridveil.verification import verify_bundle
+from gridveil.release.verification import verify_bundle
 from gridveil.wind.regression import Ridge
 
 CANARY = 0.31415926535
@@ -161,14 +161,14 @@ def test_a_later_release_lists_the_abort(ledger, monkeypatch, tmp_path):
 # -- public computations ---------------------------------------------------------------------------
 
 PUBLIC = [
-    ("tuned", "gridveil.wind.methods.restore_closely", "none"),
-    ("tuned", "gridveil.wind.restore.project", "singular"),
-    ("tuned", "gridveil.wind.methods.estimate_weights", "singular"),
-    ("tuned", "gridveil.wind.methods.estimate_loss", "value"),
-    ("tuned", "gridveil.wind.methods.estimate_spread", "overflow"),
-    ("wpo", "gridveil.wind.methods.restore", "singular"),
-    ("wpo", "gridveil.wind.restore.search", "overflow"),
-    ("wpo", "gridveil.wind.restore.CERTIFIED", "cone"),
+    ("tuned", "gridveil.wind.methods.tuned.restore_closely", "none"),
+    ("tuned", "gridveil.wind.restoration.restore.project", "singular"),
+    ("tuned", "gridveil.wind.methods.tuned.estimate_weights", "singular"),
+    ("tuned", "gridveil.wind.methods.tuned.estimate_loss", "value"),
+    ("tuned", "gridveil.wind.methods.tuned.estimate_spread", "overflow"),
+    ("wpo", "gridveil.wind.methods.base.restore", "singular"),
+    ("wpo", "gridveil.wind.restoration.restore.search", "overflow"),
+    ("wpo", "gridveil.wind.restoration.restore.CERTIFIED", "cone"),
 ]
 
 
@@ -188,7 +188,7 @@ def test_a_public_failure_loses_nothing_that_was_paid_for(
     monkeypatch.setattr(where, fail_in_public(kind))
     if kind == "cone":  # every answer is sent to the cone program, which gives no numbers
         monkeypatch.setattr(
-            "gridveil.wind.solver.cone._run",
+            "gridveil.wind.restoration.small._run",
             lambda price, G, h, *_: (price * np.nan, h * np.nan),
         )
     made = wind.release(records(), epsilon=1, alpha=0.1, method=method, ledger=ledger)

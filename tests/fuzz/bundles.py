@@ -6,13 +6,13 @@ The first byte of an input says which file it stands for; mostly it is the state
 import tempfile
 from pathlib import Path
 
-from conftest import make_release
 from fuzz.mutations import Choose, mutate, mutate_json
 from fuzz.verdicts import wrong_unless
+from support.making import make_release
 
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.statement import STATEMENT_FILE
-from gridveil.verification import verify_bundle
+from gridveil.release.verification import verify_bundle
 
 
 def _bundle() -> dict[str, bytes]:

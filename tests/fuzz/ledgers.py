@@ -5,12 +5,12 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from conftest import adjacency
 from fuzz.mutations import VALUES, Choose, mutate_binary, mutate_tree
 from fuzz.verdicts import wrong_unless
+from support.making import adjacency
 
 from gridveil.errors import GridveilError
-from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import Ledger, Terms
 
 SPENT = {"farm 0": "3/2", "farm 1": "3/2", "farm 2": "1"}
 FORGED = b"\1"
@@ -22,11 +22,13 @@ def _ledger() -> bytes:
         ledger = Ledger(path)
         for number in range(8):
             charge = ledger.charge(
-                f"farm {number % 3}",
-                epsilon="1/2",
-                adjacency=[adjacency()],
-                clear=["speed"],
-                purpose="a test",
+                Terms(
+                    f"farm {number % 3}",
+                    epsilon="1/2",
+                    adjacency=[adjacency()],
+                    clear=["speed"],
+                    purpose="a test",
+                )
             )
             ledger.record_release(charge, "0" * 64)
         ledger.set_cap("farm 1", 2, alpha={"power": "0.1"})

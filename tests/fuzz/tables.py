@@ -11,8 +11,8 @@ from fuzz.verdicts import wrong_unless
 
 from gridveil.errors import InputError
 from gridveil.grid import problems
-from gridveil.grid.public import PARAMETERS
-from gridveil.grid.requests import check_writable
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.release import check_writable
 
 ODD: list[Any] = [
     np.nan, None, pd.NA, np.inf, -np.inf, 0, -0.0, -1, 1, 2.5, 7, 99, 1e308, -1e308, 5e-324, 1e20,
@@ -84,7 +84,7 @@ def check_source(module: Any, source: Any, choose: Choose) -> bool:
         check_writable(public)
     except InputError:
         return True
-    table, columns, _ = PARAMETERS[parameter]
+    table, columns = PARAMETERS[parameter].table, PARAMETERS[parameter].columns
     private = [getattr(getattr(network, table), name)[public.support[name]] for name in columns]
     # Nothing may go wrong from here on: a release would have been charged for.
     module.write_release(public.with_values(np.concatenate(private)), None, parameter)

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import FULL
 from faults import run as campaign
 from fuzz import bundles, grids, ledgers, winds
 from fuzz.atheris_run import SKIPPED
@@ -23,6 +22,7 @@ from fuzz.targets import TARGETS, Target
 from fuzz.verdicts import WrongSuccess, wrong_unless
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
 from gridveil.errors import GridveilError
 
@@ -178,13 +178,13 @@ def test_the_time_limit_ends_what_hangs():
 
 
 def test_the_checks_find_a_reader_that_takes_what_it_should_not(tmp_path, monkeypatch):
-    monkeypatch.setattr("gridveil.verification._statement", lambda *_: _fine())
+    monkeypatch.setattr("gridveil.release.verification._statement", lambda *_: _fine())
     changed = bundles.BUNDLE["release.json"].replace(b"Ten made-up", b"Two made-up")
     with pytest.raises(WrongSuccess, match="a changed bundle passes"):
         bundles.check_bundle(b"\0" + changed, tmp_path)
 
 
 def _fine():
-    from gridveil.verification import Finding
+    from gridveil.release.verification import Finding
 
     return Finding("statement", True, "fine")

@@ -6,12 +6,13 @@ from fractions import Fraction
 import numpy as np
 from grid.reference import random_network, with_generators
 
-from gridveil.grid.network import Network
-from gridveil.grid.opf import Solutions, solve_population
-from gridveil.grid.parameters import KINDS, Problem
-from gridveil.grid.population import Population
-from gridveil.grid.public import split_parts
-from gridveil.grid.solving.ladder import VIOLATION
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.public import split_parts
+from gridveil.grid.opf.engine import Solutions, solve_population
+from gridveil.grid.opf.fallbacks import VIOLATION
 
 SINGLE = ("capacity", "load", "generator_limit", "cost")
 TOGETHER = (
@@ -31,7 +32,7 @@ class Case:
     """A drawn release; `values` are the private entries, not bound to any range."""
 
     network: Network
-    problem: Problem
+    problem: ReleaseProblem
     values: np.ndarray
     rng: np.random.Generator
 
@@ -45,7 +46,7 @@ class Case:
     def kind_of(self, entry):
         """The parameter that an entry belongs to."""
         parts = self.problem.public.parts.items()
-        return next(KINDS[name] for name, part in parts if part.start <= entry < part.stop)
+        return next(PARAMETERS[name] for name, part in parts if part.start <= entry < part.stop)
 
     def neighbour(self, alpha):
         """One entry moved by up to alpha, mostly by all of it; and which."""
@@ -95,7 +96,7 @@ def draw(seed, parameters):
     # Where limits can be bought below the differences of costs, costs have no lower end.
     price = Fraction(int(rng.choice([150, 400] if "generator_limit" in names else [1, 20, 60])))
     models = _models(rng, network, names)
-    problem = Problem(public, models, price)
+    problem = ReleaseProblem(public, models, price)
     return Case(network, problem, _values(rng, network, public), rng)
 
 

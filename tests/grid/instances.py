@@ -7,9 +7,9 @@ import numpy as np
 from grid.reference import random_network
 from numpy.typing import NDArray
 
-from gridveil.grid.network import Network
-from gridveil.grid.opf import solve_population
-from gridveil.grid.population import Population
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import solve_population
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from matpowercaseframes import CaseFrames
 
-from gridveil.grid.network import Branches, Buses, Generators, Network
+from gridveil.grid.model.network import Branches, Buses, Generators, Network
 
 
 def load_case(path):

@@ -89,3 +89,11 @@ def write_case(folder, parts=None, **kwargs):
     path = Path(folder) / "tiny.m"
     path.write_text(text_of(tables() if parts is None else parts, **kwargs), encoding="utf-8")
     return path
+
+
+def even_dispatch(network):
+    """All units at the same share of their range: a control, with more losses than need be."""
+    units = network.generators
+    low, high = (np.where(units.in_service, e, 0.0) for e in (units.p_min, units.p_max))
+    need = (network.buses.load + network.buses.shunt).sum()
+    return low + (need - low.sum()) / (high - low).sum() * (high - low)

@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 from scipy.sparse import csr_array
 
-from gridveil.grid.network import Branches, Buses, Generators, Network
+from gridveil.grid.model.network import Branches, Buses, Generators, Network
 
 
 def random_network(seed, *, buses=6, extra=4, tight=1.0, curved=False, pieces=False, islands=1):

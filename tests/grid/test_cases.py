@@ -8,7 +8,7 @@ from grid.making import pglib
 
 from gridveil.errors import InputError
 from gridveil.grid import cases, problems, read_case
-from gridveil.grid.formats.matpower import tables_of
+from gridveil.grid.io.matpower import tables_of
 
 
 def susceptance(branches):

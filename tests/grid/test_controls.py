@@ -39,16 +39,16 @@ def errors(network, models, made):
 def test_a_release_that_is_worse_than_no_limits_says_so():
     network = log_spread()
     models = grid.sample_population(network, 100, costs=0.125)
-    for seed in range(3):
+    for seed in range(2):
         made = grid.release(
-            network, models, epsilon=1, alpha=100, limits=(1, 5000), method="certified", seed=seed
+            network, models, epsilon=1, alpha=100, limits=(1, 5000), method="laplace", seed=seed
         )
         released, free = errors(network, models, made)
         assert released > 10 * free
         assert made.congestion.doubtful
         settings = made.statement.body["settings"]
-        assert settings["cost of the released limits, %"] == made.congestion.cost
-        assert settings["cost of false limits by noise alone, %"][1] >= made.congestion.cost
+        assert settings["cost_of_released_limits"] == made.congestion.cost
+        assert settings["cost_of_noise_alone"][1] >= made.congestion.cost
         assert made.statement.body["limitations"][0] == made.congestion.words
         assert "may be false" in made.congestion.words
 
@@ -56,7 +56,7 @@ def test_a_release_that_is_worse_than_no_limits_says_so():
 def test_a_release_that_is_better_does_not_warn():
     network = rts96(variant="paper")
     models = grid.sample_population(network, 300, costs=(80, 100))
-    for seed in range(3):
+    for seed in range(2):
         made = grid.release(network, models, epsilon=1, alpha=30, limits=(1, 5000), seed=seed)
         released, free = errors(network, models, made)
         assert released < free
@@ -84,12 +84,12 @@ def test_the_warning_sees_released_and_public_values_alone():
     first = plan(network, models, **asked)
     other = plan(network.with_capacity(network.branches.capacity * 1.5), models, **asked)
     from gridveil.grid.congestion import congestion
-    from gridveil.grid.methods import Task
+    from gridveil.grid.methods.method import Task
 
     values = first.run(first.study(0)).values
     words = [
         congestion(
-            Task(one.study(1), one.sealed, one.problem, one.settings, print), one.prepared, values
+            Task(one.study(1), one.sealed, one.problem, one.options, print), one.prepared, values
         ).words
         for one in (first, other)
     ]
@@ -115,7 +115,7 @@ def test_the_owner_sees_controls_beside_the_release(tmp_path, ledger):
     assert names == ["no limits", "all at mean"]
     free = network.with_capacity(np.full(len(network.branches), np.inf))
     shown = found.to_json()["controls"]
-    unseen = grid.population.sample_like(models, network, 20, seed=1)
+    unseen = grid.model.population.sample_like(models, network, 20, seed=1)
     expected = Reference(network, unseen).errors(free, penalty=3000)
     assert shown["no limits"]["cost_error"] == pytest.approx(expected.cost_error)
     assert shown["no limits"]["missed"] == 100

@@ -10,9 +10,9 @@ from gridveil.errors import InputError
 from gridveil.grid import read_case
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
-from gridveil.grid.ranges import default_range
+from gridveil.grid.model.ranges import default_range
+from gridveil.grid.model.scaling import scaled
 from gridveil.grid.release import plan
-from gridveil.grid.scaling import scaled
 
 
 @pytest.mark.parametrize(

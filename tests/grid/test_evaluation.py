@@ -12,7 +12,7 @@ from gridveil import grid
 from gridveil.cli.main import app
 from gridveil.grid import read_case
 from gridveil.grid.evaluation import Reference, evaluate, parameter_errors
-from gridveil.grid.opf import solve_population
+from gridveil.grid.opf.engine import solve_population
 
 
 def run(*arguments):

@@ -5,20 +5,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import FULL
 from grid.drawing import SINGLE, TOGETHER, draw
 from grid.reference import random_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
 from gridveil.errors import InputError, ReleaseAborted
-from gridveil.grid import queries
 from gridveil.grid.cases import rts96
-from gridveil.grid.opf import Status, solve_population
-from gridveil.grid.parameters import Problem
-from gridveil.grid.population import Population, sample_population
-from gridveil.grid.public import split_parts
-from gridveil.grid.queries import CostQuery, EntriesQuery
+from gridveil.grid.methods import queries
+from gridveil.grid.methods.queries import CostQuery, EntriesQuery
+from gridveil.grid.model.population import Population, sample_population
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.public import split_parts
+from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.release import release
 from gridveil.privacy.account import Account
 from gridveil.privacy.budget import Budget
@@ -103,7 +103,7 @@ def test_no_two_neighbours_are_further_apart_than_the_sensitivity(
     public, names = parts_of(parameters)
     alphas = {name: alpha if k == 0 else other_alpha for k, name in enumerate(names)}
     query = EntriesQuery(
-        Problem(public, Population(1), Fraction(1)),
+        ReleaseProblem(public, Population(1), Fraction(1)),
         alphas,
         total_share=Fraction(share) if {"load", "cost"} & set(names) else Fraction(0),
     )
@@ -120,7 +120,7 @@ def test_no_two_neighbours_are_further_apart_than_the_sensitivity(
 def test_with_a_published_total_two_loads_move(parameters, data, alpha):
     public, names = parts_of(parameters)
     query = EntriesQuery(
-        Problem(public, Population(1), Fraction(1)),
+        ReleaseProblem(public, Population(1), Fraction(1)),
         dict.fromkeys(names, alpha),
         published_total=True,
     )
@@ -144,7 +144,7 @@ def check_apart(query, public, values, other):
 def test_weights_above_one_would_need_more_noise(monkeypatch):
     # Control: the check fails for weights that the coefficients were not made for.
     public, _ = parts_of("cost")
-    problem = Problem(public, Population(1), Fraction(1))
+    problem = ReleaseProblem(public, Population(1), Fraction(1))
     query = EntriesQuery(problem, {"cost": Fraction(5)}, total_share=Fraction(2, 5))
     assert query._weights.max() == 1
     assert query._weights.min() < 1
@@ -160,7 +160,7 @@ def test_weights_above_one_would_need_more_noise(monkeypatch):
 def test_half_the_coefficient_is_needed_for_a_published_total():
     # Control: the check fails for the noise that one moving load would need.
     public, _ = parts_of("load")
-    problem = Problem(public, Population(1), Fraction(1))
+    problem = ReleaseProblem(public, Population(1), Fraction(1))
     query = EntriesQuery(problem, {"load": Fraction(5)})
     values = (public.low + public.high) / 2
     other = values.copy()
@@ -177,7 +177,7 @@ def test_answers_are_the_values_and_their_sum(data, parameters, share):
     """Nothing in the box is clipped, whatever its coefficient is."""
     public, names = parts_of(parameters)
     share = Fraction(share) if {"load", "cost"} & set(names) else Fraction(0)
-    problem = Problem(public, Population(1), Fraction(1))
+    problem = ReleaseProblem(public, Population(1), Fraction(1))
     query = EntriesQuery(
         problem,
         {name: Fraction(3 + k) for k, name in enumerate(names)},
@@ -197,7 +197,7 @@ def test_answers_are_the_values_and_their_sum(data, parameters, share):
 
 def scales(parameters, epsilon, alphas, **how):
     public, _ = parts_of(parameters)
-    problem = Problem(public, Population(1), Fraction(1))
+    problem = ReleaseProblem(public, Population(1), Fraction(1))
     query = EntriesQuery(problem, alphas, **how)
     middle = (public.low + public.high) / 2
     found, _ = asked(lambda a, s: query.ask(a, s, epsilon), public, middle)
@@ -235,7 +235,7 @@ def test_what_counts_little_in_a_sum_pays_little_for_it():
     share = Fraction(11, 20)
     _, found = scales("cost", 1, {"cost": Fraction(5)}, total_share=share)
     public, _ = parts_of("cost")
-    weights = Problem(public, Population(1), Fraction(1)).summed.weights(public)
+    weights = ReleaseProblem(public, Population(1), Fraction(1)).summed.weights(public)
     assert weights.min() < weights.max() == 1
     assert found.scale == pytest.approx(5 / (1 - 0.55 * weights), rel=3e-3)
     assert found.total_scale == pytest.approx(5 / 0.55, rel=3e-3)
@@ -247,7 +247,7 @@ def cost_query(seed, parameters):
     names = parameters.split(",")
     limits = {name: Limits(*RANGES[name]) for name in names}
     public = split_parts(case.network, names, limits, public_curves=True)[1]
-    problem = Problem(public, case.problem.models, case.problem.price)
+    problem = ReleaseProblem(public, case.problem.models, case.problem.price)
     alphas = {name: Fraction(2 + k) for k, name in enumerate(names)}
     try:
         return case, problem, CostQuery(problem, alphas), alphas
@@ -435,7 +435,7 @@ def test_decimals_of_exact_neighbours_are_within_the_noise():
     network = rts96()
     _, public = split_parts(network, ("capacity",), {"capacity": (1.0, 1000.0)})
     alpha = Fraction("30.015624999999999999")
-    problem = Problem(public, sample_population(network, 1), Fraction(100))
+    problem = ReleaseProblem(public, sample_population(network, 1), Fraction(100))
     query = EntriesQuery(problem, {"capacity": alpha})
     grid = query.sensitivity.default_grid()
     one, other = (float(text) for text in ("200.0078125", "230.023437499999999999"))

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import FULL
 from grid.making import tables, write_case
 from grid.releasing import (
     METHODS,
@@ -25,6 +24,7 @@ from grid.releasing import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 from typer.testing import CliRunner
 
 from gridveil import grid
@@ -58,14 +58,15 @@ WRONG = [  # the settings, and words of what is said
     ({"alpha": "lots"}, "'lots' is not"),
     ({"alpha": 500}, r"more than the whole range \[1, 500\]"),
     ({"alpha": "1e-15"}, "more steps"),
-    ({"alpha": "5%"}, "alpha must be a positive number of MW"),
+    ({"alpha": "0.01%"}, "0.01% of each value"),
+    ({**BOTH, "alpha": {"capacity": 5, "cost": "5%"}}, "can.t be a share of each value"),
     ({"dataset": ""}, "name of 1 to 200"),
     ({"alpha": {}}, "an alpha for each"),
     ({"alpha": {"load": 5}}, "an alpha for each"),
     ({"alpha": {"capacity": 5, "load": 5}}, "an alpha for each"),
     ({**BOTH, "alpha": 5}, "different units"),
-    ({"parameter": "voltage"}, "'voltage' is no parameter"),
-    ({"parameter": ""}, "no parameter"),
+    ({"parameter": "voltage"}, "'voltage' is not a parameter"),
+    ({"parameter": ""}, "not a parameter"),
     ({"parameter": "load,load"}, "named twice"),
     ({"parameter": ["capacity", 3]}, "type int"),
     ({"method": "best"}, "certified, paper, laplace"),
@@ -113,7 +114,7 @@ WRONG = [  # the settings, and words of what is said
     ({"price": 100}, "price has no meaning"),
     ({"penalty": 3000}, "penalty has no meaning"),
     ({"time_limit": 5}, "time_limit has no meaning"),
-    ({"restoration": "exact"}, "the paper's method on capacities alone"),
+    ({"restoration": "exact"}, "restoration has no meaning for method certified"),
     ({"published_total": 150}, "published_total has no meaning"),
     ({"total_share": "1/2"}, "total_share has no meaning"),
     ({**LOAD, "catalogue": [80]}, "catalogue has no meaning"),
@@ -138,7 +139,7 @@ def test_what_can_not_be_written_is_not_charged(network, ledger, monkeypatch):
         seen.append((released.branches.capacity, path, parameters))
         raise InputError("It has no place in the format.")
 
-    monkeypatch.setattr("gridveil.grid.formats.matpower.write_release", fails)
+    monkeypatch.setattr("gridveil.grid.io.matpower.write_release", fails)
     with pytest.raises(InputError, match="no place in the format"):
         grid.release(network, **request(("capacity",), ledger=ledger))
     [(capacity, path, parameters)] = seen
@@ -149,7 +150,7 @@ def test_what_can_not_be_written_is_not_charged(network, ledger, monkeypatch):
 
 @pytest.mark.parametrize(("wrong", "words"), WRONG, ids=[str(row[0]) for row in WRONG])
 def test_bad_public_input_charges_nothing(network, ledger, wrong, words):
-    names = grid.ranges.check_parameters("capacity")
+    names = ("capacity",)
     call = {
         "epsilon": 1,
         "alpha": 5,
@@ -308,10 +309,10 @@ COMMANDS = [  # options, exit code, words
     (["--alpha", "=5"], 2, "one alpha for each"),
     (["--alpha", "load=5"], 2, "an alpha for each private parameter"),
     (["--parameter", "capacity,cost"], 2, "different units"),
-    (["--margin", "1,2"], 2, "Write 4% or 0.04"),
-    (["--margin", "lots"], 2, "Write 4% or 0.04"),
+    (["--margin", "1,2"], 2, "Write it as 4%"),
+    (["--margin", "lots"], 2, "Write it as 4%"),
     (["--margin", "60%"], 2, "between 0 and 0.5"),
-    (["--catalogue", "80,x"], 2, "where numbers are needed"),
+    (["--catalogue", "80,x"], 2, "Write it as 105,240,300"),
     (["--catalogue", "80,-1"], 2, "all above 0"),
     (["--published-total", "nan", "--parameter", "load"], 2, "published_total is nan"),
     (["--published-total", "150"], 2, "Leave published_total out"),

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import FULL
 from grid.releasing import (
     ALPHA,
     COLUMNS,
@@ -21,15 +20,16 @@ from grid.releasing import (
     request,
     tiny,
 )
+from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.errors import InputError, LedgerRefused, NotPrivateWarning
 from gridveil.grid import read_case
 from gridveil.grid.evaluation import parameter_errors
-from gridveil.grid.opf import solve_population
+from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.release import GridRelease
 from gridveil.privacy.statement import STATEMENT_FILE, Statement, schema_problems
-from gridveil.verification import verify_bundle
+from gridveil.release.verification import verify_bundle
 
 PAPER = {"method": "paper", "rounds": 2}
 
@@ -140,12 +140,12 @@ def test_the_papers_test_system(rts96, names, method, ledger):
     served = np.isfinite(made.solutions.cost)
     if method == "certified":
         assert served.all()
-        assert settings["models that are not served"] == 0
+        assert settings["models_not_served"] == 0
         # Neither are the values far from where noise alone would put them.
         errors = parameter_errors(rts96.linearised(), made.data, names)
         assert all(one.mean < 6 * alpha[one.parameter] for one in errors)
     if method == "paper":
-        assert len(settings["models that were matched, in order"]) == rounds["rounds"]
+        assert len(settings["models_matched"]) == rounds["rounds"]
         assert 0 <= made.statement.body["restoration"]["gap"] <= 1
 
 
@@ -206,7 +206,7 @@ def test_the_papers_split_and_its_noise(network, ledger):
         assert choice.calibration.scale_in_units == pytest.approx(500 * 12, rel=0.02)
         assert cost.calibration.scale_in_units == pytest.approx(500 * 12, rel=0.02)
     settings = made.statement.body["settings"]
-    chosen = settings["models that were matched, in order"]
+    chosen = settings["models_matched"]
     assert len(chosen) == 3
     assert set(chosen) <= set(range(4))
 
@@ -225,7 +225,7 @@ def test_one_model_and_one_round_is_the_earlier_mechanism(network, ledger):
         dataset="tiny",
         ledger=ledger,
     )
-    assert made.statement.body["settings"]["models that were matched, in order"] == [0]
+    assert made.statement.body["settings"]["models_matched"] == [0]
     parts = [record.epsilon for record in made.account.records]
     assert parts == [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
     assert np.isfinite(made.solutions.cost).all()
@@ -254,7 +254,7 @@ def test_a_total_that_is_bought_costs_nothing_more(network, ledger):
     assert [float(width) for width in words.groups()] == pytest.approx(
         [alpha * 4 / 3, alpha * 4], rel=0.01
     )
-    shares = made.statement.body["settings"]["share of epsilon for the sum"]
+    shares = made.statement.body["settings"]["total_share"]
     assert shares == "0.25"
     for none in (0, "0%", "0.0"):
         without = quietly(
@@ -321,7 +321,7 @@ def test_a_catalogue_is_recovered_where_noise_is_small(network, ledger):
     call = {"epsilon": 100, "alpha": 5, "dataset": "tiny", "ledger": ledger}
     made = grid.release(network, models, catalogue=[300, 70, 80, 45], **call)
     np.testing.assert_array_equal(made.values, [80, 70])
-    assert made.statement.body["settings"]["catalogue, MW"] == [45, 70, 80, 300]
+    assert made.statement.body["settings"]["catalogue"] == [45, 70, 80, 300]
 
 
 def test_the_margin_serves_models_with_less_capacity(rts96):
@@ -346,7 +346,7 @@ def test_a_model_that_nothing_can_serve_is_told_and_the_others_are_served(networ
         **request(("generator_limit",), ledger=ledger),
     )
     settings = made.statement.body["settings"]
-    assert settings["models that are not served"] == 1
+    assert settings["models_not_served"] == 1
     assert np.isfinite(made.solutions.cost).tolist() == [False, True, True, True]
 
 
@@ -356,8 +356,8 @@ def test_the_exact_restoration_is_no_worse_than_the_steps(network):
     steps = quietly(network, models, **call)
     exact = quietly(network, models, restoration="exact", time_limit=30, **call)
     assert exact.statement.body["restoration"]["gap"] <= 1e-6
-    assert exact.statement.body["settings"]["time limit of a restoration, s"] == 30
-    assert "time limit of a restoration, s" not in steps.statement.body["settings"]
+    assert exact.statement.body["settings"]["time_limit"] == 30
+    assert steps.statement.body["settings"]["time_limit"] is None
 
 
 def test_an_exact_restoration_that_fails_falls_back_to_the_steps(network, ledger, monkeypatch):
@@ -366,7 +366,7 @@ def test_an_exact_restoration_that_fails_falls_back_to_the_steps(network, ledger
     def fail(*_, **__):
         raise GridveilError("HiGHS could not solve the first linear programme.")
 
-    monkeypatch.setattr("gridveil.grid.restoring.exact.restore_exactly", fail)
+    monkeypatch.setattr("gridveil.grid.restoration.paper_exact.restore_exactly", fail)
     models = models_for(network, "capacity", 3, costs=(20, 90))
     call = request(("capacity",), method="paper", rounds=1, restoration="exact", ledger=ledger)
     made = grid.release(network, models, **call)
@@ -443,8 +443,8 @@ def test_the_statement_records_every_setting(network, ledger):
     )  # fmt: skip
     settings = paper.statement.body["settings"]
     assert settings["rounds"] == 2
-    assert settings["price, $/MWh"] == 95.5
-    assert settings["penalty, $/MWh"] == 4000
+    assert settings["price"] == 95.5
+    assert settings["penalty"] == 4000
     assert settings["restoration"] == "steps"
     assert settings["ranges"] == {"capacity": [2, 400]}
     assert settings["models"] == 4
@@ -463,12 +463,12 @@ def test_default_settings_of_the_paper(network, ledger):
     made = quietly(network, dear, epsilon=1, alpha=5, method="paper", rounds=1, seed=1)
     settings = made.statement.body["settings"]
     # L is the highest public cost, and psi is well above it.
-    assert settings["price, $/MWh"] == pytest.approx(dear.cost.max())
-    assert settings["penalty, $/MWh"] == pytest.approx(10 * dear.cost.max())
+    assert settings["price"] == pytest.approx(dear.cost.max())
+    assert settings["penalty"] == pytest.approx(10 * dear.cost.max())
     cheap = models_for(network, "capacity")
     made = quietly(network, cheap, epsilon=1, alpha=5, method="paper", rounds=1, seed=1)
-    assert made.statement.body["settings"]["penalty, $/MWh"] == 3000
-    assert made.statement.body["settings"]["price, $/MWh"] == pytest.approx(
+    assert made.statement.body["settings"]["penalty"] == 3000
+    assert made.statement.body["settings"]["price"] == pytest.approx(
         (network.generators.linear * cheap.cost_factor.max(0)).max()
     )
 
@@ -507,3 +507,38 @@ def test_progress_is_told(network):
     quietly(network, models, progress=said.append, **call)
     noise, last = "noise on every entry", "looking at what the released limits cost"
     assert said == ["checking the models", noise, "round 1 of 2", "round 2 of 2", last]
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+def test_options_as_an_object_are_the_same_as_keywords(network):
+    models = models_for(network, "capacity")
+    call = {"epsilon": 1, "alpha": 5, "limits": (1, 500), "seed": 2}
+    one = quietly(network, models, method=grid.Certified(margin=0.1, catalogue=[80, 45]), **call)
+    two = quietly(network, models, method="certified", margin=0.1, catalogue=[45, 80], **call)
+    other = quietly(network, models, method="certified", margin=0.2, **call)
+    np.testing.assert_array_equal(one.values, two.values)
+    assert one.statement.body["settings"] == two.statement.body["settings"]
+    assert other.statement.body["settings"]["margin"] == 0.2
+
+
+def test_every_option_is_a_setting_of_the_schema():
+    from gridveil.grid.methods import METHODS
+    from gridveil.privacy.statement import schema
+
+    known = schema()["properties"]["settings"]["properties"]
+    for kind in METHODS.values():
+        assert set(kind.about()) <= set(known)
+        for name, about in kind.about().items():
+            made = {"restoration": "exact"} if name == "time_limit" else {}
+            kind(**made, **{name: kind.read(name, about.example)})
+
+
+def test_wrong_types_are_named_and_never_shown(network, ledger):
+    with pytest.raises(InputError, match="Expected a Network, got ndarray"):
+        grid.plan(np.array([71.13]), epsilon=1, alpha=5)
+    with pytest.raises(InputError, match="Expected a Population, got str"):
+        grid.plan(network, "models.parquet", epsilon=1, alpha=5)
+    with pytest.raises(InputError, match="Expected a method, got ndarray"):
+        grid.plan(network, epsilon=1, alpha=5, method=np.array([71.13]))

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from gridveil import grid
 from gridveil.cli.main import app
-from gridveil.grid.opf import solve_population
+from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.report import _loading
 
 

@@ -4,18 +4,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import FULL
 from grid.drawing import SINGLE, TOGETHER, difference, draw, off
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
 from gridveil.errors import InputError
 from gridveil.grid.cases import rts96
-from gridveil.grid.opf import solve_population
-from gridveil.grid.parameters import KINDS, Problem
-from gridveil.grid.population import Population, sample_population
-from gridveil.grid.prices import highest_cost
-from gridveil.grid.public import split_parts
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.population import Population, sample_population
+from gridveil.grid.model.problem import ReleaseProblem, highest_cost
+from gridveil.grid.model.public import split_parts
+from gridveil.grid.opf.engine import solve_population
 
 ALL = SINGLE + TOGETHER
 ALPHAS = (0.1, 1.0, 5.0, 30.0, 200.0)
@@ -84,12 +84,12 @@ def test_costs_that_move_apart_are_found(parameters):
 def test_costs_are_monotone_just_where_no_unit_both_produces_and_consumes():
     network = rts96()
     public = split_parts(network.linearised(), "cost", {"cost": (0, 200)})[1]
-    assert Problem(public, Population(3), Fraction(1)).monotone
+    assert ReleaseProblem(public, Population(3), Fraction(1)).monotone
     p_min = network.generators.p_min.copy()
     p_min[3] = -5.0
     sink = network.with_limits(p_min, network.generators.p_max)
     public = split_parts(sink.linearised(), "cost", {"cost": (0, 200)})[1]
-    assert not Problem(public, Population(3), Fraction(1)).monotone
+    assert not ReleaseProblem(public, Population(3), Fraction(1)).monotone
 
 
 def strict_moves(seed):
@@ -209,9 +209,12 @@ def test_constants_take_the_largest_multiplier():
     lines = len(network.branches)
     public = split_parts(network, "capacity", {"capacity": (1, 5000)})[1]
     winter = Population(2, capacity=np.vstack([np.ones(lines), np.full(lines, 1.25)]))
-    problem = Problem(public, winter, Fraction(100))
-    assert problem.steepness(KINDS["capacity"]) == 125
-    assert Problem(public, Population(2), Fraction(100)).steepness(KINDS["capacity"]) == 100
+    problem = ReleaseProblem(public, winter, Fraction(100))
+    assert problem.steepness(PARAMETERS["capacity"]) == 125
+    assert (
+        ReleaseProblem(public, Population(2), Fraction(100)).steepness(PARAMETERS["capacity"])
+        == 100
+    )
 
 
 def test_the_constant_of_costs_is_the_largest_output():
@@ -219,7 +222,7 @@ def test_the_constant_of_costs_is_the_largest_output():
     public = split_parts(network, "cost", {"cost": (0, 200)})[1]
     units = network.generators
     double = Population(2, p_max=np.vstack([np.ones(len(units)), np.full(len(units), 2.0)]))
-    found = Problem(public, double, Fraction(100)).steepness(KINDS["cost"])
+    found = ReleaseProblem(public, double, Fraction(100)).steepness(PARAMETERS["cost"])
     mask = units.in_service & (units.linear != 0)
     assert float(found) == pytest.approx(2 * units.p_max[mask].max(), rel=1e-12)
     assert found >= Fraction(2 * units.p_max[mask].max())
@@ -230,4 +233,4 @@ def test_no_cost_is_asked_for_where_no_bound_is_known():
     ranges = {"cost": (0, 200), "generator_limit": (-500, 500)}
     public = split_parts(network, "cost,generator_limit", ranges)[1]
     with pytest.raises(InputError, match="no bound"):
-        Problem(public, Population(3), Fraction(100)).check_cost_query()
+        ReleaseProblem(public, Population(3), Fraction(100)).check_cost_query()

@@ -4,17 +4,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import FULL
 from grid.instances import random_instance
 from grid.test_restore_exact import INSTALLED, optimum, restore
+from support.sizes import FULL
 
-from gridveil.grid.opf import solve_population
-from gridveil.grid.parameters import Problem
-from gridveil.grid.population import Population
-from gridveil.grid.public import split_parts
-from gridveil.grid.restoring import holding
-from gridveil.grid.restoring.master import Unsolved
-from gridveil.grid.restoring.matching import Matcher
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.public import split_parts
+from gridveil.grid.opf.engine import solve_population
+from gridveil.grid.restoration.master import Unsolved
+from gridveil.grid.restoration.paper_steps import Matcher
 
 # In these one line must be narrowed, or two, or three together.
 SOME = (0, 1, 4, 7, 9, 16, 24, 33, 71, 86)
@@ -26,7 +25,7 @@ def steps(instance):
     """The same restoration by convex-concave steps."""
     low, high = float(instance.low.min()), float(instance.high.max())
     _, public = instance.network.split("capacity", (low, high))
-    problem = Problem(public, instance.models, Fraction(3000))
+    problem = ReleaseProblem(public, instance.models, Fraction(3000))
     return Matcher(problem, instance.low, instance.high).match(
         instance.models, instance.goal, instance.start
     )
@@ -53,7 +52,7 @@ def test_steps_reach_the_proved_optimum(seed):
 
 def test_without_lines_held_down_they_end_elsewhere(monkeypatch):
     """The control: optima that one search from the usual points does not find."""
-    monkeypatch.setattr(holding, "_TRIES", 0)
+    monkeypatch.setattr("gridveil.grid.restoration.paper_limits._TRIES", 0)
     missed = [abs(off(steps(random_instance(seed)), optimum(seed)[1])) > 1e-3 for seed in SOME]
     assert np.mean(missed) > 0.5
 
@@ -62,7 +61,7 @@ def test_lines_that_can_never_bind_are_not_held_down():
     instance = random_instance(0)
     _, public = instance.network.split("capacity", (0.5, 1e6))
     wide = np.full(len(instance.start), 1e5)
-    problem = Problem(public, instance.models, Fraction(3000))
+    problem = ReleaseProblem(public, instance.models, Fraction(3000))
     found = Matcher(problem, wide, 2 * wide).match(instance.models, instance.goal, wide)
     # Nothing moves any cost, so nothing moves.
     np.testing.assert_array_equal(found.values, wide)
@@ -88,7 +87,7 @@ def loads(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_loads_are_restored_too_and_never_below_the_bound(seed):
     public, models, goals, start = loads(seed)
-    matcher = Matcher(Problem(public, models, Fraction(3000)), public.low, public.high)
+    matcher = Matcher(ReleaseProblem(public, models, Fraction(3000)), public.low, public.high)
     found = matcher.match(models, goals, start)
     cost = solve_population(public.with_values(found.values), models).cost
     objective = np.abs(cost - goals).sum() + np.abs(found.values - start).sum()
@@ -104,6 +103,6 @@ def test_loads_are_restored_too_and_never_below_the_bound(seed):
 def test_a_box_that_serves_nobody_is_said_to_be_one():
     public, models, goals, start = loads(0)
     ends = np.full(len(start), 400.0), np.full(len(start), 500.0)
-    matcher = Matcher(Problem(public, models, Fraction(3000)), *ends)
+    matcher = Matcher(ReleaseProblem(public, models, Fraction(3000)), *ends)
     with pytest.raises(Unsolved, match="serve the chosen models"):
         matcher.match(models, goals, start)

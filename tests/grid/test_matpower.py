@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import FULL
 from grid.making import baseline, pglib, pglib_names, tables, text_of, write_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
 from gridveil.errors import GridveilError, InputError
 from gridveil.grid import Network, problems, read_case
-from gridveil.grid.checks import value_problems
-from gridveil.grid.formats.matpower import tables_of
+from gridveil.grid.io.matpower import tables_of
+from gridveil.grid.model.checks import value_problems
 
 
 def read_text(folder, text):

@@ -10,9 +10,9 @@ from grid.making import pglib, tables, write_case
 
 from gridveil.errors import InputError
 from gridveil.grid import cases, problems, read_case
-from gridveil.grid.formats import Source
-from gridveil.grid.formats.matpower import strip, tables_of
-from gridveil.grid.public import split_parts
+from gridveil.grid.io import Source
+from gridveil.grid.io.matpower import strip, tables_of
+from gridveil.grid.model.public import split_parts
 from gridveil.privacy.sealed import unseal
 
 # Where each private parameter stands, and columns that copy or bound it; all others are results.
@@ -214,7 +214,7 @@ def test_a_release_of_the_true_values_is_the_same_model(tmp_path):
 
 def test_a_release_is_written_for_its_own_parameter(tmp_path):
     network = cases.rts96()
-    with pytest.raises(InputError, match="no parameter that can be private"):
+    with pytest.raises(InputError, match="not a parameter that can be private"):
         network.write_release(tmp_path / "out.m", "reactance")
     _, public = network.split("capacity", (1, 1000))
     whole = public.with_values(np.full(120, 5.0))

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from gridveil.errors import InputError, SealedError
 from gridveil.grid import Buses, cases, read_case
-from gridveil.grid.costs import clip_points, cost_at, slopes
-from gridveil.grid.public import PARAMETERS, split_parts
+from gridveil.grid.model.costs import clip_points, cost_at, slopes
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.public import split_parts
 from gridveil.privacy.sealed import Limits, unseal
 
 RANGES = {
@@ -85,7 +86,7 @@ def test_split_and_back(tiny, names):
     again = public.with_values(vector)
     for name, held in zip(names, vectors, strict=True):
         np.testing.assert_array_equal(vector[public.parts[name]], held)
-        table, columns, _ = PARAMETERS[name]
+        table, columns = PARAMETERS[name].table, PARAMETERS[name].columns
         for column in columns:
             np.testing.assert_array_equal(
                 getattr(getattr(again, table), column), getattr(getattr(whole, table), column)
@@ -215,7 +216,7 @@ def test_values_outside_the_range_are_clipped(tiny):
 def test_splits_that_are_refused(tiny):
     with pytest.raises(InputError, match="positive lower end"):
         tiny.split("capacity", (0, 100))
-    with pytest.raises(InputError, match="no parameter that can be private"):
+    with pytest.raises(InputError, match="not a parameter that can be private"):
         tiny.split("reactance", (0, 100))
     with pytest.raises(InputError, match="linearised"):
         tiny.split("cost", (0, 100))
@@ -243,10 +244,10 @@ def test_splits_that_are_refused(tiny):
         ("capacity,load", {"capacity": (0, 9), "load": (0, 9)}, "capacities starts at 0"),
         ("capacity,load", {"capacity": (1, 9), "load": 5}, "pair of numbers"),
         ("load,load", {"load": (0, 9)}, "named twice"),
-        ("load,", {"load": (0, 9)}, "'' is no parameter"),
-        (("load", "voltage"), {"load": (0, 9)}, "'voltage' is no parameter"),
+        ("load,", {"load": (0, 9)}, "'' is not a parameter"),
+        (("load", "voltage"), {"load": (0, 9)}, "'voltage' is not a parameter"),
         ((), {}, "type tuple names no parameter"),
-        ((71.13, "load"), {"load": (0, 9)}, "type float is no parameter"),
+        ((71.13, "load"), {"load": (0, 9)}, "type float is not a parameter"),
         (np.array([71.13]), {"load": (0, 9)}, "type ndarray names no parameter"),
         ("load,cost", {"load": (0, 9), "cost": (0, 9)}, "linearised"),
         ("generator_limit,cost", {"generator_limit": (0, 9), "cost": (0, 9)}, "linearised"),

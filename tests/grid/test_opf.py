@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridveil.errors import InputError
-from gridveil.grid.opf import Engine, Status, solve_population
-from gridveil.grid.population import Population
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import Engine, Status, solve_population
 
 seeds = st.integers(0, 10_000)
 FEW = settings(max_examples=25)

@@ -8,8 +8,8 @@ from grid.reference import random_network, with_generators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridveil.grid.opf import solve_population
-from gridveil.grid.population import Population
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import solve_population
 
 KEEP = ("line_price", "nodal_price", "limit_price")
 STEP = 1e-3

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from grid.loading import load_case
 
-from gridveil.grid.opf import solve_population
+from gridveil.grid.opf.engine import solve_population
 
 PUBLISHED = {
     "case3_lmbd": 5.6959e3,

@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridveil.errors import InputError
-from gridveil.grid.opf import Status, solve_population
-from gridveil.grid.population import Population
-from gridveil.grid.solving import flows as flows_module
-from gridveil.grid.solving import ladder as ladder_module
-from gridveil.grid.solving.certificates import certify
-from gridveil.grid.solving.columns import Slack
-from gridveil.grid.solving.flows import Flows
-from gridveil.grid.solving.formulation import Formulation
-from gridveil.grid.solving.models import LinearModel, Outcome, Way, solve_lazily, without_numbers
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf import fallbacks as ladder_module
+from gridveil.grid.opf import flows as flows_module
+from gridveil.grid.opf.angles import AngleModel, fits
+from gridveil.grid.opf.certificates import certify
+from gridveil.grid.opf.columns import Slack
+from gridveil.grid.opf.engine import Status, solve_population
+from gridveil.grid.opf.flows import Flows
+from gridveil.grid.opf.formulation import Formulation
+from gridveil.grid.opf.highs import LinearModel, Outcome, Way, solve_lazily, without_numbers
 
 seeds = st.integers(0, 10_000)
 FEW = settings(max_examples=25)
@@ -152,9 +153,9 @@ def wrong_first(monkeypatch, until):
     real = ladder_module.solve_lazily
     calls = []
 
-    def lie(solver, batch, k):
+    def lie(solver, batch, k, most=np.inf):
         calls.append(solver)
-        answer = real(solver, batch, k)
+        answer = real(solver, batch, k, most)
         if len(calls) > until:
             return answer
         return replace(answer, balance=answer.balance + 0.01)
@@ -200,9 +201,9 @@ def test_polishing_makes_a_rough_answer_exact(monkeypatch):
     right = solve_population(network).cost[0]
     calls = []
 
-    def rough(solver, batch, k):
+    def rough(solver, batch, k, most=np.inf):
         calls.append(k)
-        answer = real(solver, batch, k)
+        answer = real(solver, batch, k, most)
         return replace(answer, x=answer.x * (1 + 1e-5), balance=answer.balance * (1 + 1e-5))
 
     monkeypatch.setattr(ladder_module, "solve_lazily", rough)
@@ -217,7 +218,7 @@ def test_a_solver_that_gives_up_is_a_status(monkeypatch):
     monkeypatch.setattr(
         ladder_module,
         "solve_lazily",
-        lambda solver, batch, k: without_numbers(Outcome.FAILED, solver.form),
+        lambda solver, batch, k, most=np.inf: without_numbers(Outcome.FAILED, solver.form),
     )
     found = solve_population(random_network(4))
     assert found.status[0] == Status.FAILED
@@ -230,12 +231,12 @@ def test_infeasibility_is_not_believed_without_proof(monkeypatch):
     real = ladder_module.solve_lazily
     calls = []
 
-    def lie(solver, batch, k):
+    def lie(solver, batch, k, most=np.inf):
         calls.append(k)
         return (
             without_numbers(Outcome.INFEASIBLE, solver.form)
             if len(calls) == 1
-            else real(solver, batch, k)
+            else real(solver, batch, k, most)
         )
 
     network = random_network(4, tight=1.3)
@@ -254,3 +255,60 @@ def test_every_way_of_highs_solves_a_model():
         for way in ways
     ]
     assert max(gaps) <= 1e-9
+
+
+SLACKS = [
+    Slack(),
+    Slack(lines=True, price=50),
+    Slack(buses=True, price=50),
+    Slack(lines=True, buses=True, price=1),
+]
+
+
+@FEW
+@given(seeds, st.sampled_from(SLACKS))
+def test_angles_and_rows_of_the_ptdf_give_the_same_proved_cost(seed, slack):
+    network = random_network(seed, buses=9, islands=2, tight=1.1)
+    form, batch = formulation(network, slack)
+    by_rows = solve_lazily(LinearModel(form), batch, 0)
+    by_angles = solve_lazily(AngleModel(form), batch, 0)
+    assert by_angles.outcome == by_rows.outcome
+    if by_rows.outcome is not Outcome.SOLVED:
+        return
+    first, second = (certify(form, batch, [answer]) for answer in (by_rows, by_angles))
+    assert second.gap[0] <= 1e-9
+    assert second.violation[0] <= 1e-6
+    assert second.cost[0] == pytest.approx(first.cost[0], rel=1e-9, abs=1e-9)
+
+
+@FEW
+@given(seeds)
+def test_a_crowded_ladder_goes_over_to_angles_and_finds_the_same(seed):
+    network = random_network(seed, buses=9, tight=1.1)
+    lines = len(network.branches)
+    rng = np.random.default_rng(seed)
+    models = Population(4, load=rng.uniform(0.9, 1.1, (4, 9)))
+    form, _ = formulation(network, Slack(lines=True, price=50))
+    batch = form.batch(models, rng.uniform(1, 30, lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flows_module, "DENSE_ENTRIES", 0)
+        form, _ = formulation(network, Slack(lines=True, price=50))
+        patch.setattr(ladder_module, "applies", lambda form, batch: False)
+        _, right = ladder_module.Ladder(form, tolerance=1e-9).solve(batch)
+        patch.setattr(ladder_module, "LEAST_ROWS", 0)
+        patch.setattr(ladder_module, "SPARSE_MODELS", 0)
+        crowded = ladder_module.Ladder(form, tolerance=1e-9)
+        status, found = crowded.solve(batch)
+    assert crowded._angles is not None or not (right.prices > 0).any()
+    assert (status <= Status.TIGHT).all()
+    np.testing.assert_allclose(found.cost, right.cost, rtol=1e-9)
+
+
+def test_limits_that_cross_are_left_to_the_rows():
+    network = random_network(4)
+    form, _ = formulation(network, Slack(lines=True, price=50))
+    batch = form.batch(Population(1), np.full(len(network.branches), -3.0))
+    assert not fits(batch, 0)
+    status, found = ladder_module.Ladder(form, tolerance=1e-9).solve(batch)
+    assert status[0] <= Status.TIGHT
+    assert found.gap[0] <= 1e-9

@@ -9,8 +9,8 @@ import pytest
 from grid.reference import random_network
 
 from gridveil.errors import GridveilError
-from gridveil.grid.opf import Status, solve_population
-from gridveil.grid.population import Population
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import Status, solve_population
 
 KEEP = ("dispatch", "flow", "line_price", "nodal_price", "limit_price", "shed", "overload")
 FIELDS = ("cost", "status", "bound", "gap", "dispatch", "flow", "line_price", "nodal_price")

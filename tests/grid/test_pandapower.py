@@ -13,20 +13,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import FULL
 from fuzz.mutations import random_choices
 from fuzz.tables import check_source, mutate_file, mutate_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.errors import InputError
 from gridveil.grid.evaluation import evaluate
-from gridveil.grid.formats import pandapower as fmt
-from gridveil.grid.formats import read_case
-from gridveil.grid.layout import mapped_positions
-from gridveil.grid.opf import solve_population
-from gridveil.grid.population import Population
+from gridveil.grid.io import pandapower as fmt
+from gridveil.grid.io import read_case
+from gridveil.grid.io.dispatch import light_dispatch
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import solve_population
+from gridveil.grid.picture import mapped_positions
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -531,7 +532,7 @@ def test_the_rating_of_a_transformer_can_not_be_worked_out(route, tmp_path, monk
     assert ratings.max() > 37.3 * 1.5
     assert np.mean(np.abs(ratings - 37.3) < 2) < 0.2
     # The control: with all digits there is one.
-    monkeypatch.setattr("gridveil.grid.formats.pandapower_release.coarse", all_digits)
+    monkeypatch.setattr("gridveil.grid.io.pandapower.release.coarse", all_digits)
     assert possible_ratings(*published(), np.asarray) == {(11.2, 37.3)}
 
 
@@ -571,6 +572,18 @@ def test_a_set_power_is_published_where_a_unit_can_not_move(parameter):
         assert name not in still or still[name].isna().all()
     if fixed:
         assert moving.max_p_mw.tolist() == net.load.max_p_mw[net.load.controllable].tolist()
+
+
+def test_set_points_know_no_impedance_that_the_file_has_not():
+    """An impedance that is given on a private rating has a few digits in the file, and no more."""
+    net = nw.case9()
+    network = fmt.read(net)
+    far = network.branches.reactance * np.linspace(0.1, 9.0, len(network.branches))
+    other = replace(network, branches=replace(network.branches, reactance=far))
+    assert not np.array_equal(light_dispatch(network), light_dispatch(other))  # the control
+    files = [fmt.write_release(one, None, "capacity") for one in (network, other)]
+    assert files[0].gen.p_mw.tolist() == files[1].gen.p_mw.tolist()
+    assert files[0].gen.p_mw.gt(0).all()
 
 
 def lossless_net():
@@ -752,7 +765,6 @@ def switch_with_impedance(net):
         (second_reference, "more than one reference bus"),
         (no_reference, "no reference bus"),
         (two_costs, "more than one cost"),
-        (quadratic_load_cost, "poly_cost"),
         (duplicate_index, "index 0 more than once"),
         (text_in_numbers, "p_mw of table load"),
         (no_buses, "no bus"),
@@ -765,6 +777,35 @@ def test_a_net_that_is_no_dc_model_is_refused(damage, says):
     damage(net)
     with pytest.raises(InputError, match=says):
         fmt.read(net)
+
+
+def pieces_apart(net):
+    net.poly_cost = net.poly_cost[net.poly_cost.et != "gen"]
+    pp.create_pwl_cost(net, 0, "gen", [[0, 10, 20], [12, 500, 30]])
+
+
+@pytest.mark.parametrize("damage", [quadratic_load_cost, pieces_apart])
+def test_values_of_costs_are_refused_if_public_and_not_if_private(damage):
+    net = wide_net()
+    damage(net)
+    network = fmt.read(net)
+    asked = {"epsilon": 1, "alpha": 1, "method": "laplace"}
+    models = grid.sample_population(network, 2, private="cost", costs=0.1, seed=1)
+    made = grid.plan(network, models, parameter="cost", limits=(-500, 500), **asked)
+    assert made.problem.public.entries
+    with pytest.raises(InputError, match=r"not convex|not a finite number"):
+        grid.plan(network, parameter="load", limits=(-900, 900), **asked)
+
+
+def test_ratings_without_a_loading_limit_are_no_capacities_until_their_owner_says_so():
+    net = wide_net()
+    for table in ("line", "trafo"):
+        net[table] = net[table].drop(columns="max_loading_percent", errors="ignore")
+    net.impedance = net.impedance.iloc[:0]
+    with pytest.raises(InputError, match="max_loading_percent") as refusal:
+        fmt.read(net).split("capacity", limits=(1, 5000))
+    assert "--max-loading 100" in refusal.value.remedy
+    assert fmt.read(net, max_loading=100).split("capacity", limits=(1, 5000))[1].entries
 
 
 def test_odd_tables_are_read_and_released_or_refused_with_a_reason():
@@ -844,7 +885,7 @@ def test_what_is_no_net_is_refused(tmp_path):
     (tmp_path / "bad.json").write_text("{]")
     with pytest.raises(InputError, match="no pandapower net"):
         fmt.read(tmp_path / "bad.json")
-    with pytest.raises(InputError, match="no parameter"):
+    with pytest.raises(InputError, match="not a parameter"):
         fmt.write_release(fmt.read(wide_net()), None, "voltage")
 
 

@@ -12,10 +12,15 @@ from matplotlib.colors import to_hex
 
 from gridveil.grid import cases
 from gridveil.grid.evaluation import ParameterError
-from gridveil.grid.formats import Source
-from gridveil.grid.layout import bus_positions, mapped_positions
+from gridveil.grid.io import Source
 from gridveil.grid.owner_report import value_row, values_picture
-from gridveil.grid.picture import CONGESTED, draw_network, paint_network
+from gridveil.grid.picture import (
+    CONGESTED,
+    bus_positions,
+    draw_network,
+    mapped_positions,
+    paint_network,
+)
 from gridveil.grid.report import _places
 from gridveil.report.pictures import DARK, LIGHT, new_figure
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gridveil.errors import GridveilError, InputError
 from gridveil.grid import Population, cases, read_case, sample_population
-from gridveil.grid.population import TABLE
-from gridveil.grid.population_files import KEY
+from gridveil.grid.io.populations import KEY
+from gridveil.grid.model.population import TABLE
 
 NETWORK = cases.rts96()
 
@@ -92,9 +92,9 @@ def test_values_of_a_private_parameter_are_refused():
         ({"costs": "cheap"}, "costs is a share"),
         ({"seed": -1}, "A seed is a whole number"),
         ({"seed": "now"}, "A seed is a whole number"),
-        ({"private": "reactance"}, "no parameter that can be private"),
+        ({"private": "reactance"}, "not a parameter that can be private"),
         ({"private": "load,load"}, "named twice"),
-        ({"private": ""}, "no parameter that can be private"),
+        ({"private": ""}, "not a parameter that can be private"),
     ],
 )
 def test_numbers_that_make_no_sense(options, message):
@@ -167,7 +167,7 @@ def test_what_a_file_says_is_private(tmp_path, stored, private):
     about = json.dumps({"names": {}, "private": stored}).encode()
     pq.write_table(pq.read_table(path).replace_schema_metadata({KEY: about}), path)
     if private is None:
-        with pytest.raises(InputError, match=r"metadata .* is damaged|no parameter"):
+        with pytest.raises(InputError, match=r"metadata .* is damaged|not a parameter"):
             Population.read(path, NETWORK)
     else:
         assert Population.read(path, NETWORK).private == private

@@ -4,12 +4,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from conftest import FULL
 from hypothesis import given
 from hypothesis import strategies as st
+from support.sizes import FULL
 
-from gridveil.grid import prior
-from gridveil.grid.prior import estimate
+from gridveil.grid.restoration import prior
+from gridveil.grid.restoration.prior import estimate
 
 RATINGS = np.array([105.0, 240.0, 300.0, 360.0])
 SEEDS = range(20) if FULL else range(3)

@@ -15,8 +15,8 @@ from grid.releasing import ALPHA, LIMITS, linear_tables
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.listening import Listening
 from gridveil.cli.main import app
+from gridveil.cli.releasing import Listening
 from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid import problems, read_case
 from gridveil.privacy.noise import SecureNoise, listening
@@ -63,6 +63,16 @@ def number(table, column, value):
     return edit
 
 
+def crossed(over):
+    """Limits of which the lower one is above the upper one, which is at the end of its range."""
+
+    def edit(parts):
+        high = LIMITS["generator_limit"][1]
+        parts["gen"][1, [8, 9]] = high, high + over
+
+    return edit
+
+
 # The unit's limits are 10 and 120 MW.
 TWINS = {
     "polynomial": (
@@ -99,6 +109,10 @@ TWINS = {
     "infinite limit": (
         "generator_limit",
         [number("gen", 8, value) for value in (1e9, HUGE, np.inf)],
+    ),
+    "crossed limits": (
+        "generator_limit",
+        [crossed(over) for over in (0, 1e-6, 10, 1e9)],
     ),
 }
 

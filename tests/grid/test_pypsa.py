@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import FULL
 from fuzz.mutations import random_choices
 from fuzz.tables import check_source, mutate_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.errors import InputError
 from gridveil.grid.evaluation import evaluate
-from gridveil.grid.formats import pypsa as fmt
-from gridveil.grid.formats import read_case
-from gridveil.grid.layout import mapped_positions
-from gridveil.grid.opf import solve_population
-from gridveil.grid.population import Population
+from gridveil.grid.io import pypsa as fmt
+from gridveil.grid.io import read_case
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import solve_population
+from gridveil.grid.picture import mapped_positions
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -472,7 +472,7 @@ def test_the_rating_of_a_transformer_can_not_be_worked_out(route, tmp_path, monk
     assert ratings.max() > 37.3 * 1.5
     assert np.mean(np.abs(ratings - 37.3) < 2) < 0.2
     # The control: with all digits there is one.
-    monkeypatch.setattr("gridveil.grid.formats.pypsa_release.coarse", all_digits)
+    monkeypatch.setattr("gridveil.grid.io.pypsa.release.coarse", all_digits)
     assert possible_ratings(*published(), np.asarray) == {(11.2, 37.3)}
 
 
@@ -628,7 +628,7 @@ def test_what_is_no_network_is_refused(tmp_path):
         fmt.read(wide("two"))
     with pytest.raises(InputError, match="1 of 4 generators have series of availability"):
         fmt.read(wide("two"), snapshot="two").split("generator_limit", (-500, 500))
-    with pytest.raises(InputError, match="no parameter"):
+    with pytest.raises(InputError, match="not a parameter"):
         fmt.write_release(fmt.read(wide()), None, "voltage")
 
 

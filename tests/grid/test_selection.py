@@ -52,7 +52,7 @@ def test_placeholders_become_lines_without_a_limit(tmp_path, ledger):
     assert np.isinf(released[~limited]).all()
     assert (released[limited] <= 500).all()
     body = found.statement.body
-    assert body["settings"]["unlimited above, MW"] == 9000
+    assert body["settings"]["unlimited_above"] == 9000
     assert any("at least 9000 MW is public" in line for line in body["limitations"])
     assert "capacity outside of below 9000 MW" in body["published_in_clear"]
 

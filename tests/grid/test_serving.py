@@ -6,22 +6,22 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
-from conftest import FULL
 from grid.reference import random_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
-from gridveil.grid import methods
 from gridveil.grid.cases import rts96
-from gridveil.grid.opf import solve_population
-from gridveil.grid.parameters import Problem
-from gridveil.grid.population import Population, sample_population
-from gridveil.grid.public import split_parts
+from gridveil.grid.methods import certified
+from gridveil.grid.model.population import Population, sample_population, take
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.public import split_parts
+from gridveil.grid.opf.engine import solve_population
+from gridveil.grid.opf.flows import Flows
 from gridveil.grid.release import release
-from gridveil.grid.restoring.master import Aim, Cuts, Total, Unsolved, nearest
-from gridveil.grid.restoring.oracle import Oracle, take
-from gridveil.grid.restoring.serving import serve
-from gridveil.grid.solving.flows import Flows
+from gridveil.grid.restoration.master import Aim, Cuts, Total, Unsolved, nearest
+from gridveil.grid.restoration.oracle import Oracle
+from gridveil.grid.restoration.project import serve
 from gridveil.privacy.sealed import Limits
 
 RANGES = {
@@ -50,7 +50,7 @@ def instance(seed, parameters, *, models=4, noise=40.0):
         p_max=rng.uniform(1.0, 1.2, (models, units)),
         capacity=rng.choice([0.9, 1.0, 1.1], (models, lines)),
     )
-    problem = Problem(public, population, Fraction(1))
+    problem = ReleaseProblem(public, population, Fraction(1))
     own = np.concatenate(
         [
             getattr(table, column)[mask]
@@ -227,7 +227,7 @@ def bad_model(problem, factor):
     models = take(problem.models, np.array([0, 1, 2, 3, 0]))
     load = models.load.copy()
     load[2] *= factor
-    return Problem(problem.public, replace(models, load=load), problem.price)
+    return ReleaseProblem(problem.public, replace(models, load=load), problem.price)
 
 
 def test_models_that_cannot_be_served_are_named_and_the_others_served():
@@ -238,7 +238,9 @@ def test_models_that_cannot_be_served_are_named_and_the_others_served():
     served = served_by(spoiled, found.values)
     assert served.tolist() == [True, True, False, True, True]
     # It does not change what the others get.
-    others = Problem(problem.public, take(spoiled.models, np.array([0, 1, 3, 4])), problem.price)
+    others = ReleaseProblem(
+        problem.public, take(spoiled.models, np.array([0, 1, 3, 4])), problem.price
+    )
     assert serve(aim, others, margin=0.04, decimals=2).values == pytest.approx(
         found.values, abs=0.011
     )
@@ -271,10 +273,10 @@ def test_models_that_contradict_each_other_are_not_all_given_up():
     )
     public = split_parts(network, "load", {"load": Limits(0.0, 500.0)})[1]
     models = Population(4, load=np.array([[1.0], [5.0], [100.0], [5.0]]) * np.ones((4, 4)))
-    problem = Problem(public, models, Fraction(1))
+    problem = ReleaseProblem(public, models, Fraction(1))
     aim = Aim(np.full(4, 30.0), np.ones(4), public.low, public.high)
     for alone in range(4):
-        one = Problem(public, take(models, np.array([alone])), Fraction(1))
+        one = ReleaseProblem(public, take(models, np.array([alone])), Fraction(1))
         assert serve(aim, one, margin=0.0, decimals=2).unserved == ()
     found = serve(aim, problem, margin=0.04, decimals=2)
     served = served_by(problem, found.values)
@@ -320,7 +322,7 @@ def test_what_was_paid_for_is_released_where_serving_fails(monkeypatch):
         raise Unsolved("The solver gave up.")
 
     network = rts96(variant="paper")
-    monkeypatch.setattr(methods, "serve", fail)
+    monkeypatch.setattr(certified, "serve", fail)
     made = release(
         network, sample_population(network, 5, costs=(80, 100)), epsilon=1, alpha=5, seed=0
     )
@@ -346,7 +348,7 @@ def test_a_wide_range_costs_no_precision():
         call = {"limits": (1, high), "epsilon": 1, "alpha": 30, "seed": 7253079431413551045}
         with pytest.warns(UserWarning, match="no privacy"):
             made = release(network, models, **call)
-        assert made.statement.body["settings"]["models that are not served"] == 0
+        assert made.statement.body["settings"]["models_not_served"] == 0
         values.append(made.values)
     np.testing.assert_allclose(values[1:], [values[0]] * 2, atol=0.011)
 

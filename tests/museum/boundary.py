@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from grid.making import tables, write_case
 
-from gridveil.audits.attacks import values
-from gridveil.audits.checks import Frequency
-from gridveil.audits.ground import account_with
-from gridveil.audits.transcript import Ratio, Replay
+from gridveil.auditing.attacks import values
+from gridveil.auditing.checks import Frequency
+from gridveil.auditing.scratch import account_with
+from gridveil.auditing.transcript import Ratio, Replay
 from gridveil.errors import InputError
 from gridveil.grid import Engine, cases, read_case, sample_population, solve_population
 from gridveil.privacy.adjacency import Adjacency

@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from gridveil.audits.attacks import atoms, laplace_ratio, linear, values
-from gridveil.audits.checks import Frequency, Repeat, Support
+from gridveil.auditing.attacks import atoms, laplace_ratio, linear, values
+from gridveil.auditing.checks import Frequency, Repeat, Support
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Limits, seal

@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from functools import partial
 
-from gridveil.audits.ledger import Composition
+from gridveil.auditing.ledger import Composition
 from museum.control import Control, same
 
 SERIES = same(8)

@@ -7,12 +7,14 @@ import numpy as np
 import pyarrow as pa
 
 from gridveil import wind
-from gridveil.audits.attacks import atoms, values
-from gridveil.audits.checks import Frequency
+from gridveil.auditing.attacks import atoms, values
+from gridveil.auditing.checks import Frequency
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.sealed import Limits, seal
 from gridveil.privacy.sensitivity import Sensitivity
-from gridveil.wind.fit import fit_records
+from gridveil.wind.regression import fit_records
+from gridveil.wind.synthetic.blocks import BlockSums
+from gridveil.wind.synthetic.farm import Farm
 from museum.control import Control, generator, pair, same, seeded_account
 from museum.grids import DEAREST, PRICE, costs_of_neighbours
 
@@ -136,6 +138,28 @@ def loss(power):
     return frequency("loss", 1, neighbours, [values()], 4_000)
 
 
+# -- synthetic records: sums over blocks -----------------------------------------------------------
+
+
+@cache
+def block_sums():
+    """A question about blocks, on two farms that differ in a day: at zero, or at full power."""
+    farm = Farm([np.full(144, 8.0)], [600 * np.arange(144)], "day")
+    question = BlockSums(
+        "residuals", 20.0, 1, lambda chunk, power: np.array([[(power - 0.5).sum()]])
+    )
+    answers = [question.compute(farm, [lambda y=y: iter([np.full(144, y)])]) for y in (0.0, 1.0)]
+    return question, *(float(answer[0]) for answer in answers)
+
+
+def blocks(radii):
+    """The sum with noise for a move by so many radii."""
+    question, one, other = block_sums()
+    sample = noisy_number(radii * question.radius)
+    neighbours = pair("a day at zero or at full power", sample, one, other)
+    return frequency("sums over blocks", 1, neighbours, [values()], 4_000)
+
+
 SCALES = (
     Control(
         "Laplace at 80% of its scale",
@@ -178,5 +202,11 @@ SCALES = (
         "noise for the norm's bound on the squared loss, which moves further",
         partial(loss, 2),
         partial(loss, 1),
+    ),
+    Control(
+        "Sums over blocks, one radius",
+        "noise for a vector that is taken away; one that is replaced moves by two radii",
+        partial(blocks, 1),
+        partial(blocks, 2),
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridveil.audits.catalogue import AUDITS
+from gridveil.auditing.catalogue import AUDITS
 from museum import ERROR, MUSEUM
 from museum.__main__ import audits, between, fewest, table
 from museum.draws import reused_seed

@@ -2,8 +2,8 @@
 
 import time
 
-from gridveil.plan.answers import Planner
-from gridveil.plan.runs import Sessions
+from gridveil.planning.answers import Planner
+from gridveil.planning.runs import Sessions
 
 CHOICE = {
     "kind": "wind",

@@ -5,15 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import adjacency, make_account
 from plan.making import CHOICE, asked, planner_of, settled
+from support.making import adjacency, make_account
 
 from gridveil import wind
 from gridveil.errors import InputError, NotPrivateWarning
-from gridveil.plan.kind import Choice, command_line
-from gridveil.plan.wind import Wind, WindSession
+from gridveil.planning.kind import Choice, command_line
+from gridveil.planning.wind import Wind, WindSession
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.sealed import Limits
 from gridveil.wind.demo import CAPACITY, demo_records
 
@@ -206,7 +206,9 @@ def test_a_smaller_step_is_charged_more(planner, tmp_path, alpha, capacity, time
         wholes={"north": Fraction(capacity)},
         measure="kW",
     )
-    book.charge("north farm", epsilon=1, adjacency=[first], private=["power_kw"], purpose="test")
+    book.charge(
+        Terms("north farm", epsilon=1, adjacency=[first], private=["power_kw"], purpose="test")
+    )
     text = planner.answer(asked())["budget"]["text"]
     assert f"would be charged {times}" in text
     assert ("epsilon counts" in text) == (times > 1)
@@ -226,7 +228,7 @@ def test_a_column_that_was_private_can_not_be_published(planner, tmp_path):
     first = Adjacency.of(
         "power", alpha="15%", unit="of capacity", limits=Limits(0.0, 1.0), entries=5
     )
-    book.charge("north farm", epsilon=1, adjacency=[first], private=["wind"], purpose="test")
+    book.charge(Terms("north farm", epsilon=1, adjacency=[first], private=["wind"], purpose="test"))
     told = planner.answer(asked())["budget"]
     assert told["state"] == "refused"
     assert "would undo that guarantee" in told["text"]

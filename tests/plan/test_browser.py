@@ -12,11 +12,11 @@ import pytest
 from pyarrow import csv
 
 from gridveil import grid
-from gridveil.plan.answers import Planner
-from gridveil.plan.kinds import make_kinds
-from gridveil.plan.server import Server
+from gridveil.planning.answers import Planner
+from gridveil.planning.kinds import make_kinds
+from gridveil.planning.server import Server
 from gridveil.privacy.ledger import Ledger
-from gridveil.verification import verify_bundle
+from gridveil.release.verification import verify_bundle
 from gridveil.wind.demo import demo_records
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")

@@ -9,10 +9,10 @@ import pytest
 from plan.making import Here
 
 from gridveil.errors import InputError
-from gridveil.plan.child import Child, Stopped
-from gridveil.plan.kind import Choice
-from gridveil.plan.kinds import make_kinds
-from gridveil.plan.runs import Runner
+from gridveil.planning.child import Child, Stopped
+from gridveil.planning.kind import Choice
+from gridveil.planning.kinds import make_kinds
+from gridveil.planning.runs import Runner
 
 QUICK = Choice("wind", (("power", Fraction(3, 20)),), "laplace", Fraction(1), 200)
 SLOW = Choice("grid", (("load", Fraction(15)),), "paper", Fraction(1), 1000)  # minutes
@@ -68,7 +68,7 @@ class Slow:
 
 
 def test_what_nobody_wants_any_more_is_stopped(monkeypatch):
-    monkeypatch.setattr("gridveil.plan.runs._PATIENCE", 0.0)
+    monkeypatch.setattr("gridveil.planning.runs._PATIENCE", 0.0)
     worker = Slow()
     runner = Runner(worker)
     try:

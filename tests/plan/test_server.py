@@ -7,8 +7,8 @@ import threading
 import pytest
 from plan.making import asked, planner_of
 
-from gridveil.plan.server import Server
-from gridveil.plan.wind import Wind
+from gridveil.planning.server import Server
+from gridveil.planning.wind import Wind
 
 
 @pytest.fixture(scope="module")

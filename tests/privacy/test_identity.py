@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from conftest import adjacency
 from grid.releasing import PARAMETERS, models_for, request, tiny, with_values
 from hypothesis import given
 from hypothesis import strategies as st
+from support.making import adjacency
 from typer.testing import CliRunner
 
 from gridveil import grid, wind
 from gridveil.cli.main import app
 from gridveil.errors import InputError, LedgerError, LedgerRefused, LedgerWarning
-from gridveil.grid.sketch import sketch_network
-from gridveil.privacy.ledger import Ledger
-from gridveil.privacy.ledger.sketch import SIZE, Sketch, mixed
+from gridveil.grid.model.problem import sketch_network
+from gridveil.privacy.ledger import Ledger, Terms
+from gridveil.privacy.ledger.names import SIZE, Sketch, mixed
 
 HASHES = st.sets(st.integers(0, 2**64 - 1), max_size=200)
 
@@ -31,7 +31,14 @@ def sketch(numbers, kind="wind"):
 
 def charge(ledger, dataset, of=None, distinct=None):
     return ledger.charge(
-        dataset, epsilon=1, adjacency=[adjacency()], purpose="a test", sketch=of, distinct=distinct
+        Terms(
+            dataset,
+            epsilon=1,
+            adjacency=[adjacency()],
+            purpose="a test",
+            sketch=of,
+            distinct=distinct,
+        )
     )
 
 

@@ -12,23 +12,24 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from conftest import FULL, adjacency, make_account
 from hypothesis import given
 from hypothesis import strategies as st
+from support.making import adjacency, make_account
+from support.sizes import FULL
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
 from gridveil.privacy.ledger import (
     Declared,
     Entry,
     Ledger,
-    Reference,
+    Step,
+    Terms,
     Totals,
-    making,
     steps_to_reference,
 )
 from gridveil.privacy.ledger import file as ledger_file
 from gridveil.privacy.ledger import path as location
-from gridveil.privacy.ledger.entries import breaks, entry_hash
+from gridveil.privacy.ledger.entries import Reading, breaks, entry_hash
 
 FORK = multiprocessing.get_context("fork")
 
@@ -37,11 +38,13 @@ def charge(
     ledger, epsilon=1, dataset="farm", *, alpha="0.1", parameter="power", clear=(), unit="MW"
 ):
     return ledger.charge(
-        dataset,
-        epsilon=epsilon,
-        adjacency=[adjacency(parameter, alpha, unit)],
-        clear=clear,
-        purpose="a test",
+        Terms(
+            dataset,
+            epsilon=epsilon,
+            adjacency=[adjacency(parameter, alpha, unit)],
+            clear=clear,
+            purpose="a test",
+        )
     )
 
 
@@ -111,7 +114,7 @@ def test_releases_at_different_alphas_add_up_at_the_reference(ledger):
     assert charge(ledger, 1, alpha=7).charged == 5  # ceil(30/7)
     assert charge(ledger, 1, alpha=60).charged == 1  # protects a step of 30 as well
     assert ledger.totals("farm").spent == 10
-    assert ledger.totals("farm").reference == {"power": Reference(Fraction(30), "MW")}
+    assert ledger.totals("farm").reference == {"power": Step(Fraction(30), "MW")}
 
 
 def test_the_scaled_charge_is_what_the_cap_counts(ledger):
@@ -132,21 +135,21 @@ def test_of_parameters_charged_together_the_largest_factor_counts(ledger):
     charge(ledger, 1, parameter="capacity", alpha=30)
     charge(ledger, 1, parameter="load", alpha=10)
     both = [adjacency("capacity", 10, "MW"), adjacency("load", 5, "MW")]
-    made = ledger.charge("farm", epsilon=1, adjacency=both, purpose="a test")
+    made = ledger.charge(Terms("farm", epsilon=1, adjacency=both, purpose="a test"))
     assert (made.charged, made.spent) == (3, 5)
 
 
 def test_a_parameter_is_charged_once_in_a_charge(ledger):
     twice = [adjacency("load", 10), adjacency("load", 5)]
     with pytest.raises(InputError, match="once"):
-        ledger.charge("farm", epsilon=1, adjacency=twice, purpose="a test")
+        ledger.charge(Terms("farm", epsilon=1, adjacency=twice, purpose="a test"))
     assert ledger.entries() == []
 
 
 def shares(ledger, alpha, measure="kW", **capacities):
     wholes = {name: Fraction(whole) for name, whole in capacities.items()}
     of = adjacency("power", alpha, "of capacity", wholes=wholes, measure=measure)
-    return ledger.charge("farm", epsilon=1, adjacency=[of], purpose="a test").charged
+    return ledger.charge(Terms("farm", epsilon=1, adjacency=[of], purpose="a test")).charged
 
 
 def test_shares_of_another_capacity_are_compared_as_amounts(ledger):
@@ -186,11 +189,25 @@ def test_a_capacity_put_right_upwards_counts_for_the_charges_before(ledger):
 def test_a_larger_turbine_counts_at_its_own_capacity(ledger):
     assert shares(ledger, "0.1", small=100) == 1
     with pytest.warns(LedgerWarning, match="epsilon counts 30 times"):
-        assert shares(ledger, "1/300", big=3000) == 30
+        assert shares(ledger, "1/300", small=100, big=3000) == 30
     assert ledger.totals("farm").spent == 31
     # A small one under another name may be the big one.
     with pytest.warns(LedgerWarning, match="epsilon counts 30 times"):
         assert shares(ledger, "0.1", other=100) == 30
+
+
+def test_a_turbine_that_grows_under_another_name_raises_what_was_charged(ledger):
+    """The one that is gone may be the new one: its charge counts for steps of its new capacity."""
+    assert shares(ledger, "0.1", one=1000, other=500) == 1
+    with pytest.warns(LedgerWarning, match=r"may be one that is gone.*spent, 1, counts 2"):
+        assert shares(ledger, "0.1", one=1000, third=800) == 2  # the third may have been the one
+    assert ledger.totals("farm").spent == 4  # the other may be the third: two steps of 50 for 80
+    with pytest.warns(LedgerWarning, match="what was spent, 4, counts 10"):
+        assert shares(ledger, "0.1", one=1000, fourth=3000) == 1
+    assert ledger.totals("farm").reference["power"].wholes["other"] == 3000
+    before = ledger.totals("farm").spent
+    assert shares(ledger, "0.1", one=1000, other=3000, third=3000, fourth=3000, fifth=3000) == 1
+    assert ledger.totals("farm").spent == before + 1  # nobody is gone: the fifth is another one
 
 
 def test_a_cap_is_held_against_the_total_at_the_larger_capacity(ledger):
@@ -457,7 +474,7 @@ def test_a_restored_backup_is_found_by_the_bundle(ledger, tmp_path):
     charge(ledger, 1, "farm")  # life goes on from the backup: the entry's number is taken again
     assert ledger.problems() == []
     # The clock has a resolution of a second, so tell the two apart by their purpose.
-    other = ledger.charge("farm", epsilon=2, adjacency=[adjacency()], purpose="other")
+    other = ledger.charge(Terms("farm", epsilon=2, adjacency=[adjacency()], purpose="other"))
     assert ledger.bundle_problems({**recorded(other), "hash": late.hash}) != []
 
 
@@ -599,7 +616,7 @@ def test_a_crash_while_it_is_made_leaves_no_ledger(tmp_path, monkeypatch, at):
     path = tmp_path / "ledger.sqlite"
     child = os.fork()
     if child == 0:
-        module = ledger_file if at == "write" else making
+        module = ledger_file if at == "write" else location
         name = "_split" if at == "write" else at
         setattr(module, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         Ledger(path)
@@ -633,14 +650,14 @@ def test_a_full_disk_while_it_is_made_is_explained(tmp_path, monkeypatch):
 
 def test_the_first_of_two_that_make_it_counts(tmp_path, monkeypatch):
     path = tmp_path / "ledger.sqlite"
-    whole = making._place
+    whole = location._place
 
     def late(beside, target):
-        monkeypatch.setattr(making, "_place", whole)
+        monkeypatch.setattr(location, "_place", whole)
         charge(Ledger(path), 1)
         whole(beside, target)
 
-    monkeypatch.setattr(making, "_place", late)
+    monkeypatch.setattr(location, "_place", late)
     assert Ledger(path).totals("farm").spent == 1
     assert [one.name for one in tmp_path.iterdir()] == ["ledger.sqlite"]
 
@@ -649,7 +666,7 @@ def test_it_is_made_on_a_file_system_without_links(tmp_path, monkeypatch):
     def no_link(*_):
         raise PermissionError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(making.os, "link", no_link)
+    monkeypatch.setattr(location.os, "link", no_link)
     charge(Ledger(tmp_path / "ledger.sqlite"), 1)
     assert Ledger(tmp_path / "ledger.sqlite").totals("farm").spent == 1
 
@@ -679,7 +696,7 @@ def test_a_declared_reference_counts_from_the_first_charge(ledger):
     ledger.set_reference("farm", {"power": 30})
     assert charge(ledger, 1, alpha=10).charged == 3
     assert charge(ledger, 1, alpha=60).charged == 1
-    assert ledger.totals("farm").reference == {"power": Reference(Fraction(30), "MW")}
+    assert ledger.totals("farm").reference == {"power": Step(Fraction(30), "MW")}
 
 
 def test_one_alpha_is_for_every_parameter_in_its_unit(ledger):
@@ -834,7 +851,7 @@ def test_totals_are_never_below_the_composition_at_the_reference(events, rng):
                 "alpha": {k: {"alpha": str(a), "unit": unit} for k, a in alphas.items()},
             }
         name = "charge" if kind == "charge" else "reference"
-        totals.add(Entry(number, "", name, "farm", body, "", ""))
+        totals.add(Reading().said(Entry(number, "", name, "farm", body, "", "")))
         for key in KEYS:
             if key not in totals.reference:
                 continue
@@ -873,13 +890,13 @@ def test_totals_of_shares_are_never_below_the_composition_for_any_element(events
             "version": 2, "epsilon": str(epsilon), "charged": str(counted), "clear": [],
             "private": [], "purpose": "a test", "adjacency": {"power": of},
         }  # fmt: skip
-        totals.add(Entry(2 * number + 1, "", "charge", "farm", body, "", ""))
+        totals.add(Reading().said(Entry(2 * number + 1, "", "charge", "farm", body, "", "")))
         charges.append((epsilon, alpha, wholes))
         assert totals.spent == expected
         if doubled:
             more = {"alpha": str(2 * totals.reference["power"].alpha), "unit": "of capacity"}
             body = {"version": 2, "alpha": {"power": more}}
-            totals.add(Entry(2 * number + 2, "", "reference", "farm", body, "", ""))
+            totals.add(Reading().said(Entry(2 * number + 2, "", "reference", "farm", body, "", "")))
         for name in {name for _, _, wholes in charges for name in wholes}:
             largest = max(wholes.get(name, 0) for _, _, wholes in charges)
             distance = totals.reference["power"].alpha * largest

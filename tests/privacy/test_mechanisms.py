@@ -4,17 +4,18 @@ Error rates: every statistical check passes a right mechanism with probability o
 catches the stated control with probability over 1 - 1e-6.
 """
 
-import itertools
 import traceback
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import adjacency, make_account
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import stats
+from support.making import adjacency, make_account
+from support.theory import theory
 
 from gridveil.errors import BudgetRefused, InputError, NotPrivateWarning, ReleaseAborted
 from gridveil.privacy import mechanisms, noise
@@ -81,22 +82,6 @@ def test_noise_over_many_chunks_and_threads_is_independent():
     correlation = np.corrcoef(chunks)[np.triu_indices(3, 1)]
     assert np.abs(correlation).max() < 6 / np.sqrt(noise._CHUNK)
     assert not (chunks[0] == chunks[1]).all()
-
-
-def theory(scores, scale) -> list[float]:
-    """Choice probabilities of the maximum after exponential noise."""
-
-    def wins(i):
-        others = np.delete(scores, i)
-
-        def density(x):
-            return np.exp(-x) * np.prod(-np.expm1(-np.maximum(x + (scores[i] - others) / scale, 0)))
-
-        kinks = sorted({max(0.0, float(-(scores[i] - o) / scale)) for o in others})
-        edges = [0.0, *kinks, max(kinks, default=0.0) + 40]
-        return sum(integrate.quad(density, a, b)[0] for a, b in itertools.pairwise(edges) if b > a)
-
-    return [wins(i) for i in range(len(scores))]
 
 
 @pytest.mark.parametrize("source", [SecureNoise(), seeded()], ids=["secure", "seeded"])
@@ -194,8 +179,9 @@ def test_answers_outside_their_range_are_clipped_not_refused(account):
     def query(_):
         return [1e12, -1e12]
 
+    both = replace(ONE, moving=2)
     noisy = laplace(
-        account, sealed([1.0]), query=query, name="q", sensitivity=ONE, epsilon=500, size=2
+        account, sealed([1.0]), query=query, name="q", sensitivity=both, epsilon=500, size=2
     )
     assert np.allclose(noisy.value, [100, 0], atol=1)
 
@@ -307,3 +293,20 @@ def test_records_read_well(account):
     record = laplace(account, sealed([1]), name="power", sensitivity=ONE, epsilon=1).record
     assert repr(record) == "Record(power: discrete Laplace, scale 0.1 MW, epsilon 1)"
     assert mechanisms.Noisy(1, record).value == 1
+
+
+def test_a_query_that_mixes_entries_counts_all_its_coordinates(account):
+    """One of two coordinates may be left out only by a sensitivity that says why it can't move."""
+    sealed = seal([0.2, 0.4], name="power", unit="MW", limits=LIMITS)
+
+    def ask(**said):
+        bound = Sensitivity(Fraction(1, 5), "test", **said)
+        asked = {"query": lambda y: [y.sum(), y[0]], "size": 2, "name": "two of them"}
+        return laplace(account, sealed, sensitivity=bound, epsilon=1, **asked)
+
+    with pytest.raises(InputError, match="1 of 2 coordinates"):
+        ask()
+    assert account.budget.spent == 0
+    ask(moving=2)
+    ask(separate=True)
+    assert account.budget.spent == 2

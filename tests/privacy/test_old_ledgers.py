@@ -11,11 +11,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from conftest import adjacency
+from support.making import adjacency
 
 from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger import Ledger, Reference
+from gridveil.privacy.ledger import Ledger, Step, Terms
 from gridveil.privacy.sealed import Limits
 
 OLD = Path(__file__).parent / "ledgers" / "before-versions.sqlite"
@@ -38,7 +38,14 @@ def load(words, alpha):
 
 def charge(ledger, one, dataset="south grid"):
     return ledger.charge(
-        dataset, epsilon=1, adjacency=[one], clear=["total load"], private=["load"], purpose="test"
+        Terms(
+            dataset,
+            epsilon=1,
+            adjacency=[one],
+            clear=["total load"],
+            private=["load"],
+            purpose="test",
+        )
     )
 
 
@@ -47,7 +54,7 @@ def test_an_old_ledger_opens_with_the_totals_that_it_had(old):
     totals = old.totals("south grid")
     assert (totals.spent, totals.cap, totals.charges, totals.aborts) == (Fraction(5, 2), 20, 2, 1)
     assert totals.unreleased == {4}
-    assert totals.reference == {"load": Reference(Fraction(30), "MW")}
+    assert totals.reference == {"load": Step(Fraction(30), "MW")}
     assert set(totals.clear) == {"capacity", "cost", "generator_limit", "total load"}
 
 
@@ -55,7 +62,7 @@ def test_an_old_ledger_opens_with_the_totals_that_it_had(old):
 def test_a_smaller_alpha_after_an_old_charge_counts_six_times(old, words):
     made = charge(old, load(words, 5))
     assert (made.charged, made.spent) == (6, Fraction(17, 2))
-    assert made.reference == {"load": Reference(Fraction(30), "MW")}
+    assert made.reference == {"load": Step(Fraction(30), "MW")}
     assert Ledger(old.path).problems() == []
     assert old.totals("south grid").spent == Fraction(17, 2)
 

@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from conftest import FACTS, make_account, spend_some
+from support.making import FACTS, make_account, spend_some
 
 from gridveil.errors import InputError
 from gridveil.privacy.statement import (

@@ -3,9 +3,10 @@
 from fractions import Fraction
 
 import pytest
-from conftest import FACTS, adjacency, spend_some
+from support.making import FACTS, adjacency, spend_some
 
 from gridveil.privacy.account import open_account
+from gridveil.privacy.ledger import Terms
 from gridveil.privacy.statement import Statement, make_statement, schema_problems
 from gridveil.privacy.strength import NAMES, strength_of
 
@@ -86,10 +87,12 @@ def test_earlier_releases_count():
 def released(ledger, epsilon, alpha):
     account = open_account(
         ledger,
-        dataset="farm",
-        epsilon=epsilon,
-        adjacency=[adjacency("power", alpha)],
-        purpose="a test",
+        Terms(
+            dataset="farm",
+            epsilon=epsilon,
+            adjacency=[adjacency("power", alpha)],
+            purpose="a test",
+        ),
     )
     spend_some(account, epsilon)
     return make_statement(account, FACTS)

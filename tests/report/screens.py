@@ -15,9 +15,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from gridveil.cli.main import app
-from gridveil.plan.answers import Planner
-from gridveil.plan.kinds import make_kinds
-from gridveil.plan.server import Server
+from gridveil.planning.answers import Planner
+from gridveil.planning.kinds import make_kinds
+from gridveil.planning.server import Server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

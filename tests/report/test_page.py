@@ -6,12 +6,12 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from conftest import FACTS, adjacency, make_account, make_release, spend_some
+from support.making import FACTS, adjacency, make_account, make_release, spend_some
 
-from gridveil.bundle import OWNER_MARK
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.account import study_account
 from gridveil.privacy.statement import Facts, make_statement
+from gridveil.release.bundle import OWNER_MARK
 from gridveil.report.charts import Chart
 from gridveil.report.page import certainty, factor, owner_page, report_page, table_snippets
 from gridveil.report.parts import Picture, Section, Snippet, Table

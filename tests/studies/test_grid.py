@@ -9,7 +9,7 @@ import pytest
 
 import gridveil as gv
 from gridveil.errors import InputError
-from gridveil.grid.queries import CostQuery
+from gridveil.grid.methods.queries import CostQuery
 from gridveil.studies import case as case_module
 from gridveil.studies import verdicts
 from gridveil.studies.case import GridWorld, Released, make_case

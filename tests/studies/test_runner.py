@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FULL
 from studies import toy
 from studies.toy import Toy
 from support.processes import hear_interrupts
+from support.sizes import FULL
 
 from gridveil.errors import GridveilError, InputError
 from gridveil.studies import Plan, run_study

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from gridveil.wind.denoise import log_likelihood, matched, normal_posterior, tail_reading, unbias
+from gridveil.wind.methods.tuned_estimate import (
+    log_likelihood,
+    matched,
+    normal_posterior,
+    tail_reading,
+    unbias,
+)
 
 LEVELS = (0.0, 0.02, 0.3, 0.77, 1.0)
 SCALES = (0.03, 0.2, 1.5)

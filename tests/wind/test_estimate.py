@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from gridveil.wind.estimate import (
+from gridveil.wind.features import RBF
+from gridveil.wind.methods.tuned_budget import plan_split, residual_correlation, weight_mix
+from gridveil.wind.methods.tuned_estimate import (
     estimate_loss,
     estimate_spread,
     estimate_weights,
     posterior_loss,
 )
-from gridveil.wind.features import RBF
-from gridveil.wind.mix import weight_mix
 from gridveil.wind.regression import fit_features
 from gridveil.wind.rows import ArrayRows
-from gridveil.wind.split import plan_split, residual_correlation
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
-from gridveil.bundle import OWNER_MARK
 from gridveil.cli.main import app
 from gridveil.errors import InputError
-from gridveil.verification import verify_bundle
+from gridveil.release.bundle import OWNER_MARK
+from gridveil.release.verification import verify_bundle
 from gridveil.wind import read_records, release
 from gridveil.wind.demo import CAPACITY, demo_records
 from gridveil.wind.evaluation import evaluate

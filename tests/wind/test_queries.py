@@ -9,15 +9,15 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import FULL, adjacency
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.making import adjacency
+from support.sizes import FULL
 
 from gridveil.privacy.account import Account
 from gridveil.privacy.budget import Budget
 from gridveil.privacy.sealed import unseal
 from gridveil.wind.features import RBF, Polynomial
-from gridveil.wind.fit import fit_records
 from gridveil.wind.queries import (
     SHARE_TOLERANCE,
     above,
@@ -30,6 +30,7 @@ from gridveil.wind.queries import (
     weights_query,
 )
 from gridveil.wind.records import read_records
+from gridveil.wind.regression import fit_records
 
 
 class NoNoise:

@@ -22,6 +22,8 @@ from gridveil.privacy.sealed import unseal
 from gridveil.privacy.sensitivity import Sensitivity
 from gridveil.wind import read_records
 from gridveil.wind import records as records_module
+from gridveil.wind.io.store import HeldPower
+from gridveil.wind.io.streamed import StreamedPower
 
 CAPACITY = 2000.0
 NAMED = {"speed": "ws", "power": "kw", "capacity": CAPACITY}
@@ -378,7 +380,14 @@ def test_streamed_records_equal_those_in_memory(how, missing, tmp_path, monkeypa
     assert streamed.dropped == held.dropped == (10_714 if missing else 0)
     assert unseal(streamed.clipped) == unseal(held.clipped) > 0
     np.testing.assert_array_equal(values(streamed.power), values(held.power))
-    for kept in (streamed, held):
+    for kept, kind in ((streamed, StreamedPower), (held, HeldPower)):
+        seals = (
+            unseal(kept.power),
+            *unseal(kept.by_turbine),
+            *(unseal(g.power) for g in kept.groups),
+        )
+        assert {type(reader) for reader in seals} == {kind}  # plain data, no closure
+        assert "array" not in repr(seals)
         joined = [block for part in unseal(kept.by_turbine) for block in part()]
         np.testing.assert_array_equal(np.concatenate(joined), values(held.power))
     for a, b in zip(streamed.groups, held.groups, strict=True):

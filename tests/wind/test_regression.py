@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import FULL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.sizes import FULL
 
 from gridveil.wind.features import RBF, Columns
 from gridveil.wind.regression import Ridge, fit_features

@@ -8,16 +8,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import FULL, adjacency
+from support.making import adjacency
+from support.sizes import FULL
 from typer.testing import CliRunner
 
 from gridveil import wind
 from gridveil.cli.main import app
 from gridveil.errors import InputError, LedgerRefused, NotPrivateWarning, ReleaseAborted
-from gridveil.privacy.ledger import Ledger
+from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.sealed import unseal
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
-from gridveil.verification import verify_bundle
+from gridveil.release.verification import verify_bundle
 from gridveil.wind.demo import CAPACITY, demo_records, power_curve
 from gridveil.wind.evaluation import evaluate
 
@@ -156,7 +157,7 @@ def test_features_of_every_kind(ledger):
 
 
 def test_default_features_are_the_papers_on_the_papers_speeds():
-    from gridveil.wind.fit import default_features
+    from gridveil.wind.regression import default_features
 
     assert default_features(paper_records(1000)) == wind.RBF(5, 2.5, 12.5)
 
@@ -295,7 +296,9 @@ def test_constant_speed_few_rows_and_zeros_have_an_answer(ledger):
 
 def test_the_ledger_refuses_power_that_was_published(ledger):
     ledger.charge(
-        "wind records", epsilon=1, adjacency=[adjacency("speed")], clear=["power"], purpose="x"
+        Terms(
+            "wind records", epsilon=1, adjacency=[adjacency("speed")], clear=["power"], purpose="x"
+        )
     )
     with pytest.raises(LedgerRefused, match="published in clear"):
         wind.release(paper_records(), epsilon=1, alpha=0.1, ledger=ledger)

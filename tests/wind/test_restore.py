@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,16 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
+from support.sizes import FULL
 
 from gridveil.wind.features import RBF, Columns
-from gridveil.wind.restore import Restoration, restore
+from gridveil.wind.restoration.passes import whiten
+from gridveil.wind.restoration.restore import Restoration, restore
+from gridveil.wind.restoration.small import Target, solve_whole
 from gridveil.wind.rows import ArrayRows, BlockRows, DaskRows, Rows
-from gridveil.wind.solver.cone import solve_whole
-from gridveil.wind.solver.small import Target
-from gridveil.wind.solver.whitening import whiten
 
 Floats = NDArray[np.float64]
-INSTANCES = range(600 if os.environ.get("GRIDVEIL_FULL") else 120)
+INSTANCES = range(600 if FULL else 120)
 
 
 @dataclass(frozen=True, eq=False)

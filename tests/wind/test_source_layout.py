@@ -9,7 +9,7 @@ import pytest
 from gridveil.errors import InputError
 from gridveil.privacy.sealed import unseal
 from gridveil.wind import read_records
-from gridveil.wind.reading.sources import BLOCK
+from gridveil.wind.io.sources import BLOCK
 
 NAMED = {"speed": "ws", "power": "kw", "capacity": 2000.0}
 ROWS = 2 * BLOCK + 5000

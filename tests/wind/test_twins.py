@@ -14,14 +14,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import FULL
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from support.sizes import FULL
 
 from gridveil import wind
-from gridveil.audits.bundles import bundle_parts
-from gridveil.audits.ground import MADE_UP, new_name, throwaway_ledger
-from gridveil.audits.transcript import Recorder, Replayer
+from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.scratch import MADE_UP, new_name, throwaway_ledger
+from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError
 
 CAPACITY = 2000.0

@@ -1,1 +1,1 @@
-"""The command line: thin commands over the library."""
+"""The command line: thin commands over the library. Internal: Python code calls the library."""

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gridveil import __version__
-from gridveil.cli.console import QuietOption, out, table
+from gridveil.cli.console import QuietOption, counted, out, table
 from gridveil.cli.outputs import VERDICTS, check_output
-from gridveil.cli.progress import counted
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
-    from gridveil.audits.checks import Verdict
+    from gridveil.auditing.checks import Verdict
 
 
 def command(
@@ -47,8 +46,8 @@ def command(
 
     Example: [cyan]gridveil audit --workers 2[/]
     """
-    from gridveil.audits.catalogue import matching
-    from gridveil.audits.checks import run_audits
+    from gridveil.auditing.catalogue import matching
+    from gridveil.auditing.checks import run_audits
 
     makers = matching(only, fast=fast)
     check_output(to_json, VERDICTS)
@@ -64,7 +63,7 @@ def _show(verdicts: list[Verdict], *, quiet: bool) -> None:
     from rich.markup import escape
     from rich.text import Text
 
-    from gridveil.audits.checks import FALSE_ALARM, show_confidence
+    from gridveil.auditing.checks import FALSE_ALARM, show_confidence
 
     console = out()
     broken = [one for one in verdicts if one.broken]
@@ -106,7 +105,7 @@ def _mark(one: Verdict) -> tuple[str, str]:
 
 
 def _as_json(verdicts: list[Verdict], *, fast: bool) -> str:
-    from gridveil.audits.checks import FALSE_ALARM
+    from gridveil.auditing.checks import FALSE_ALARM
 
     body = {
         "gridveil": __version__,

@@ -29,11 +29,11 @@ def records_study(source: str | None, **given: Any) -> Study:
 
 def network_study(source: str, **given: Any) -> Study:
     """A study of grid releases, on a public network."""
-    from gridveil.grid.requests import METHODS
+    from gridveil.grid.methods import METHODS
     from gridveil.studies.case import BUILT_IN
     from gridveil.studies.frontier_grid import FrontierGrid
 
-    _check_method(given, METHODS)
+    _check_method(given, tuple(METHODS))
     digest = None if source in BUILT_IN else _digest(source)
     return FrontierGrid(**given, source=source, digest=digest)
 
@@ -46,7 +46,7 @@ def _check_method(given: dict[str, Any], methods: tuple[str, ...]) -> None:
 
 
 def _digest(source: str) -> str:
-    from gridveil.bundle import sha256_of
+    from gridveil.release.bundle import sha256_of
 
     try:
         return sha256_of(Path(source))

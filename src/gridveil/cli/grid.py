@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridveil.cli import typed
-from gridveil.cli.cases import (
-    AvailabilityOption,
-    CaseArgument,
-    LoadingOption,
-    SnapshotOption,
-    read,
-)
 from gridveil.cli.console import (
     JsonOption,
     QuietOption,
@@ -25,15 +18,22 @@ from gridveil.cli.console import (
 )
 from gridveil.cli.grid_release import evaluate, release
 from gridveil.cli.outputs import PARQUET, PICTURE, check_output
+from gridveil.cli.typed import (
+    AvailabilityOption,
+    CaseArgument,
+    LoadingOption,
+    SnapshotOption,
+    read_network,
+)
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gridveil.grid.checks import Problem
-    from gridveil.grid.network import Network
-    from gridveil.grid.opf import Solutions
-    from gridveil.grid.population import Population
+    from gridveil.grid.model.checks import Problem
+    from gridveil.grid.model.network import Network
+    from gridveil.grid.model.population import Population
+    from gridveil.grid.opf.engine import Solutions
 
 app = typer.Typer(help="Release networks; populations of optimal power flow.", no_args_is_help=True)
 app.command()(release)
@@ -59,11 +59,11 @@ def info(
 
     Example: [cyan]gridveil grid info rts96[/]
     """
-    from gridveil.grid.checks import ProblemsFound, check
+    from gridveil.grid.model.checks import ProblemsFound, check
 
     try:
         network = check(
-            read(
+            read_network(
                 case,
                 snapshot=snapshot,
                 full_availability=full_availability,
@@ -73,10 +73,10 @@ def info(
     except ProblemsFound as error:
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
-    from gridveil.bundle import OWNER_MARK
-    from gridveil.grid.prospects import placeholder_words, prospects
+    from gridveil.grid.prospects import placeholder_words, prospects, step_words
+    from gridveil.release.bundle import OWNER_MARK
 
-    notes = [*_notes(network), *placeholder_words(network)]
+    notes = [*_notes(network), *placeholder_words(network), *step_words(network)]
     found = prospects(network) if solving else None
     if as_json:
         shown = {"mark": OWNER_MARK, **_summary(network), "notes": [*network.notes, *notes]}
@@ -125,7 +125,7 @@ def population(
     from gridveil.grid import sample_population
 
     check_output(output, PARQUET, (case,))
-    network = read(
+    network = read_network(
         case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
     )
     made = sample_population(
@@ -175,13 +175,13 @@ def solve(
 
     Example: [cyan]gridveil grid solve rts96 --population models.parquet --json[/]
     """
-    from gridveil.cli.progress import counted
+    from gridveil.cli.console import counted
     from gridveil.grid import check, solve_population
-    from gridveil.grid.population import Population
+    from gridveil.grid.model.population import Population
 
     check_output(output, PARQUET, (case, population_file))
     check_output(plot, PICTURE, (case, population_file))
-    network = read(
+    network = read_network(
         case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
     )
     check(network)
@@ -210,7 +210,7 @@ def _executor(address: str | None) -> Any:
 
     if address is None:
         return nullcontext()
-    from gridveil.cluster import connect
+    from gridveil.grid.opf.workers import connect
 
     return connect(address)
 
@@ -219,7 +219,7 @@ def _write(found: Solutions, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from gridveil.grid.opf import Status
+    from gridveil.grid.opf.engine import Status
 
     columns = {
         "cost": found.cost,
@@ -251,7 +251,7 @@ def _plot(network: Network, models: Population | None, found: Solutions, path: P
 def _show(network: Network, found: Solutions, *, as_json: bool, quiet: bool) -> None:
     import numpy as np
 
-    from gridveil.grid.opf import Status
+    from gridveil.grid.opf.engine import Status
 
     finite = found.cost[np.isfinite(found.cost)]
     if as_json:
@@ -277,7 +277,7 @@ def _show(network: Network, found: Solutions, *, as_json: bool, quiet: bool) -> 
 
 
 def _one(found: Solutions, index: int) -> dict[str, Any]:
-    from gridveil.grid.opf import Status
+    from gridveil.grid.opf.engine import Status
 
     status = Status(found.status[index]).name.lower()
     return {"status": status, "bound": _number(found.bound[index])}

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gridveil.cli import typed
-from gridveil.cli.cases import (
-    AvailabilityOption,
-    CaseArgument,
-    LoadingOption,
-    SnapshotOption,
-    read,
-)
-from gridveil.cli.charges import (
-    DatasetOption,
-    DistinctOption,
-    charge_fields,
-    charge_line,
-    ledger_warnings,
-)
 from gridveil.cli.console import (
     ForceOption,
     JsonOption,
@@ -32,8 +18,27 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
-from gridveil.cli.listening import noise_of
+from gridveil.cli.options import read_options, takes_options_of
 from gridveil.cli.outputs import REPORT, check_bundle, check_output
+from gridveil.cli.releasing import (
+    DatasetOption,
+    DistinctOption,
+    DryRunOption,
+    Order,
+    charge_fields,
+    charge_line,
+    noise_of,
+    release_warnings,
+    show_plan,
+)
+from gridveil.cli.typed import (
+    AvailabilityOption,
+    CaseArgument,
+    LoadingOption,
+    SnapshotOption,
+    read_network,
+)
+from gridveil.grid.methods import METHODS
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ModelErrors
@@ -45,6 +50,7 @@ _UNSERVED = (
 )
 
 
+@takes_options_of(METHODS)
 def release(
     ctx: typer.Context,
     case: CaseArgument,
@@ -54,7 +60,8 @@ def release(
     alpha: Annotated[
         str,
         typer.Option(
-            help="How far one entry may move, in MW (costs: $/MWh): 30, or capacity=30,cost=1.",
+            help="How far one entry may move, in MW (costs: $/MWh): 30, or capacity=30,cost=1; or "
+            "as a share of its own value: 20%.",
             show_default=False,
         ),
     ],
@@ -65,7 +72,7 @@ def release(
         ),
     ] = "capacity",
     epsilon: Annotated[str, typer.Option(help="The guarantee: 1, 0.5 or 1/3.")] = "1",
-    method: Annotated[str, typer.Option(help="certified, paper or laplace.")] = "certified",
+    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.")] = next(iter(METHODS)),
     population: Annotated[
         Path | None,
         typer.Option(
@@ -80,22 +87,6 @@ def release(
             help="Public range of private values, where values outside are clipped: 1:5000, or "
             "load=0:500; repeated for several.",
         ),
-    ] = None,
-    margin: Annotated[
-        str | None,
-        typer.Option(help="certified: share of every capacity kept in reserve; 4% by default."),
-    ] = None,
-    total_share: Annotated[
-        str | None,
-        typer.Option(help="certified: share of epsilon for a sum; load 40%, cost 55% by default."),
-    ] = None,
-    published_total: Annotated[
-        float | None,
-        typer.Option(help="certified, load: the total load in MW, where it is public anyway."),
-    ] = None,
-    catalogue: Annotated[
-        str | None,
-        typer.Option(help="certified, capacity: the public ratings in MW, as in 105,240,300."),
     ] = None,
     public_curves: Annotated[
         bool,
@@ -118,20 +109,7 @@ def release(
             "public, and they have no limit."
         ),
     ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="paper: models that are matched (T); 10 by default.")
-    ] = None,
-    price: Annotated[
-        str | None,
-        typer.Option(help="paper: price that bounds a cost's move (L), $/MWh; the highest cost."),
-    ] = None,
-    penalty: Annotated[
-        float | None, typer.Option(help="paper: price of broken limits (psi), $/MWh; 3000.")
-    ] = None,
-    restoration: Annotated[str, typer.Option(help="paper: steps or exact.")] = "steps",
-    time_limit: Annotated[
-        float | None, typer.Option(help="paper, exact: seconds a restoration; 60 by default.")
-    ] = None,
+    options: Any = None,
     dataset: DatasetOption = None,
     distinct: DistinctOption = None,
     snapshot: SnapshotOption = None,
@@ -139,6 +117,7 @@ def release(
     max_loading: LoadingOption = None,
     ledger: LedgerOption = None,
     force: ForceOption = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -147,17 +126,18 @@ def release(
     Example: [cyan]gridveil grid release rts96-paper --parameter capacity --alpha 30
     --epsilon 1 --dataset rts96 -o out-grid[/]
     """
-    from gridveil.cli.progress import steps
+    from gridveil.cli.console import steps
     from gridveil.grid import Population, plan
 
     inputs = (case,) if population is None else (case, population)
     target = check_bundle(output, inputs, ledger, force=force)
+    order = Order(target, force, ledger, dataset, distinct, noise_of(ctx))
     with (
-        ledger_warnings(quiet=quiet),
+        release_warnings(quiet=quiet),
         steps("releasing", quiet=quiet or as_json) as progress,
     ):
         progress("reading")
-        network = read(
+        network = read_network(
             case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
         )
         models = None if population is None else Population.read(population, network)
@@ -167,26 +147,19 @@ def release(
             parameter=parameter,
             epsilon=epsilon,
             alpha=typed.alpha(alpha),
-            method=method,  # type: ignore[arg-type]
+            method=method,
             limits=typed.limits(limits),
-            margin=None if margin is None else typed.share(margin),
-            total_share=total_share,
-            published_total=published_total,
-            catalogue=None if catalogue is None else typed.numbers(catalogue, "--catalogue"),
             public_curves=public_curves,
             only=typed.rules(only),
             unlimited_above=unlimited_above,
-            rounds=rounds,
-            price=price,
-            penalty=penalty,
-            restoration=restoration,
-            time_limit=time_limit,
             progress=progress,
+            **read_options(METHODS, method, options),
         )
-        account = planned.charge(ledger, dataset=dataset, distinct=distinct, noise=noise_of(ctx))
-        made = planned.run(account, progress)
-        progress("writing the bundle and its report")
-        placed = made.write(target, force=force)
+        done = None if dry_run else order.carry_out(planned, progress)
+    if done is None:
+        show_plan(planned, as_json=as_json)
+        return
+    made, placed = done
     _show_release(made, placed, as_json=as_json, quiet=quiet)
 
 
@@ -216,13 +189,13 @@ def evaluate(
 
     Example: [cyan]gridveil grid evaluate out-grid --against rts96-paper --report owner.html[/]
     """
-    from gridveil.cli.progress import steps
+    from gridveil.cli.console import steps
     from gridveil.grid import Population
     from gridveil.grid.evaluation import evaluate as compare
 
     check_output(report, REPORT, (against, unseen))
     with steps("evaluating", quiet=as_json):
-        real = read(
+        real = read_network(
             against, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
         )
         models = None if unseen is None else Population.read(unseen, real)
@@ -242,9 +215,9 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
     import numpy as np
     from rich.markup import escape
 
-    from gridveil.grid.formats.fates import lines
+    from gridveil.grid.io.fates import lines
     from gridveil.grid.report import left_out_words, served_words
-    from gridveil.release import REPORT_FILE
+    from gridveil.release.plan import REPORT_FILE
 
     if as_json:
         paid = charge_fields(made.account)
@@ -277,8 +250,8 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
 def _show_evaluation(found: Evaluation) -> None:
     from rich.markup import escape
 
-    from gridveil.bundle import OWNER_MARK
     from gridveil.grid.owner_report import clipped_words, model_rows, model_words, value_row
+    from gridveil.release.bundle import OWNER_MARK
     from gridveil.report.inference import lines
 
     console = out()

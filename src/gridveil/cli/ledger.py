@@ -239,7 +239,7 @@ def _line(entry: Entry, totals: Totals) -> tuple[str, str, str]:
 
 
 def _named(key: str) -> str:
-    from gridveil.privacy.ledger.references import ANY
+    from gridveil.privacy.ledger import ANY
 
     return "" if key == ANY else f"{key} "
 

@@ -97,8 +97,8 @@ def check_bundle(
     InputError
         Where it can't be written, or would take an input or the ledger away with an older bundle.
     """
-    from gridveil.bundle import check_target
     from gridveil.privacy.ledger import ledger_path
+    from gridveil.release.bundle import check_target
 
     target = check_target(folder, force=force)
     files = [path for one in inputs if os.path.exists(path := _expanded(one))]

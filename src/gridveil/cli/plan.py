@@ -43,9 +43,9 @@ def command(
     """
     from functools import partial
 
-    from gridveil.plan.answers import Planner
-    from gridveil.plan.kinds import make_kinds
-    from gridveil.plan.server import Server
+    from gridveil.planning.answers import Planner
+    from gridveil.planning.kinds import make_kinds
+    from gridveil.planning.server import Server
 
     make = partial(make_kinds, public, speed=speed, power=power, capacity=capacity)
     try:

@@ -13,8 +13,8 @@ from typer.core import TyperGroup
 
 from gridveil import __version__
 from gridveil.cli.console import show_error, show_unexpected
+from gridveil.cli.lazy import Command, LazyCommands
 from gridveil.cli.main import greet
-from gridveil.cli.table import Command, LazyCommands
 from gridveil.errors import GridveilError
 
 # One line a command, under the heading that the help shows it under.

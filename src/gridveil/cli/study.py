@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -56,20 +59,20 @@ RowsOption = Annotated[int, typer.Option(help="How many records.", min=10)]
 
 @dataclass(frozen=True)
 class Job:
-    """How a study is to be run."""
+    """How a study is to be run; every command of a study has these options."""
 
-    output: Path | None
-    runs: int | None
-    workers: int | None
-    cluster: str | None
-    seed: int
-    fast: bool
-    as_json: bool
-    quiet: bool
+    output: OutputOption = None
+    runs: RunsOption = None
+    workers: WorkersOption = None
+    cluster: ClusterOption = None
+    seed: SeedOption = 0
+    fast: FastOption = False
+    as_json: JsonOption = False
+    quiet: QuietOption = False
 
     def do(self, study: Study, *, runs: int, fast_runs: int) -> None:
         """Run the study and say what was found."""
-        from gridveil.cli.progress import counted
+        from gridveil.cli.console import counted
         from gridveil.studies import Plan, run_study
 
         folder = self.output or Path(f"study-{study.name}{'-fast' if self.fast else ''}")
@@ -98,19 +101,29 @@ class Job:
             out().print(f"\nThe study: {plain(found.folder)}")
 
 
-@app.command()
+def study(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function whose first parameter is a `Job`."""
+
+    @wraps(command)
+    def with_job(**given: Any) -> None:
+        own = {one.name: given.pop(one.name) for one in fields(Job)}
+        command(Job(**own), **given)
+
+    hints = get_type_hints(command, include_extras=True) | get_type_hints(Job, include_extras=True)
+    made = [*list(inspect.signature(command).parameters.values())[1:]]
+    made += inspect.signature(Job).parameters.values()
+    made = [one.replace(annotation=hints[one.name]) for one in made]
+    with_job.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+    with_job.__annotations__ = {one.name: one.annotation for one in made}
+    return app.command()(with_job)
+
+
+@study
 def fig2(
+    job: Job,
     alpha: AlphasOption = None,
     epsilon: EpsilonOption = "1",
     rows: RowsOption = 1000,
-    output: OutputOption = None,
-    runs: RunsOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    seed: SeedOption = 0,
-    fast: FastOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Wind releases for growing alpha: real and released records, and their regressions.
 
@@ -118,24 +131,16 @@ def fig2(
     """
     from gridveil.studies.fig2 import Fig2
 
-    job = Job(output, runs, workers, cluster, seed, fast, as_json, quiet)
-    given = _given(alphas=_shares(alpha, (0.05, 0.3) if fast else None))
+    given = _given(alphas=_shares(alpha, (0.05, 0.3) if job.fast else None))
     job.do(Fig2(**given, epsilon=_number(epsilon, "epsilon"), rows=rows), runs=25, fast_runs=3)
 
 
-@app.command()
+@study
 def fig3(
+    job: Job,
     alpha: AlphasOption = None,
     epsilon: EpsilonOption = "1",
     rows: RowsOption = 1000,
-    output: OutputOption = None,
-    runs: RunsOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    seed: SeedOption = 0,
-    fast: FastOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Loss of the regression on released records against alpha: mean and 90% band.
 
@@ -143,13 +148,13 @@ def fig3(
     """
     from gridveil.studies.fig3 import Fig3
 
-    job = Job(output, runs, workers, cluster, seed, fast, as_json, quiet)
-    given = _given(alphas=_shares(alpha, (0.05, 0.15, 0.3) if fast else None))
+    given = _given(alphas=_shares(alpha, (0.05, 0.15, 0.3) if job.fast else None))
     job.do(Fig3(**given, epsilon=_number(epsilon, "epsilon"), rows=rows), runs=300, fast_runs=10)
 
 
-@app.command()
+@study
 def fig4(
+    job: Job,
     line: Annotated[int, typer.Option(help="Which line, counted from 1.", min=1)] = 40,
     alpha: MegawattsOption = None,
     rounds: Annotated[
@@ -157,14 +162,6 @@ def fig4(
     ] = None,
     epsilon: EpsilonOption = "1",
     models: ModelsOption = None,
-    output: OutputOption = None,
-    runs: RunsOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    seed: SeedOption = 0,
-    fast: FastOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Distributions of the released capacity of one line, for growing alpha and T.
 
@@ -172,31 +169,23 @@ def fig4(
     """
     from gridveil.studies.fig4 import Fig4
 
-    job = Job(output, runs, workers, cluster, seed, fast, as_json, quiet)
     given = _given(
-        alphas=_numbers(alpha, "alpha", (5.0, 30.0) if fast else None),
-        rounds=_counts(rounds, (1, 2) if fast else None),
-        models=models or (100 if fast else None),
+        alphas=_numbers(alpha, "alpha", (5.0, 30.0) if job.fast else None),
+        rounds=_counts(rounds, (1, 2) if job.fast else None),
+        models=models or (100 if job.fast else None),
     )
     job.do(Fig4(**given, epsilon=_number(epsilon, "epsilon"), line=line), runs=60, fast_runs=4)
 
 
-@app.command()
+@study
 def fig5(
+    job: Job,
     alpha: MegawattsOption = None,
     rounds: Annotated[
         str | None, typer.Option(help="Iteration limits T, joined by commas.", show_default=False)
     ] = None,
     epsilon: EpsilonOption = "1",
     models: ModelsOption = None,
-    output: OutputOption = None,
-    runs: RunsOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    seed: SeedOption = 0,
-    fast: FastOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Infeasible models and cost error against T, with published, correct and certified noise.
 
@@ -204,27 +193,19 @@ def fig5(
     """
     from gridveil.studies.fig5 import Fig5
 
-    job = Job(output, runs, workers, cluster, seed, fast, as_json, quiet)
     given = _given(
-        alphas=_numbers(alpha, "alpha", (5.0, 30.0) if fast else None),
-        rounds=_counts(rounds, (1, 2, 3) if fast else None),
-        models=models or (100 if fast else None),
+        alphas=_numbers(alpha, "alpha", (5.0, 30.0) if job.fast else None),
+        rounds=_counts(rounds, (1, 2, 3) if job.fast else None),
+        models=models or (100 if job.fast else None),
     )
     job.do(Fig5(**given, epsilon=_number(epsilon, "epsilon")), runs=20, fast_runs=2)
 
 
-@app.command()
+@study
 def honest(
+    job: Job,
     part: Annotated[str, typer.Option(help="wind, grid or both.")] = "both",
     epsilon: EpsilonOption = "1",
-    output: OutputOption = None,
-    runs: RunsOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    seed: SeedOption = 0,
-    fast: FastOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """The same results with the published code's noise, with correct noise, and by GridVeil.
 
@@ -239,19 +220,22 @@ def honest(
         raise InputError(f"There is no part {part!r}.", remedy="Use wind, grid or both.")
     amount = _number(epsilon, "epsilon")
     few: dict[str, Any]
-    folder = output or Path(f"study-honest{'-fast' if fast else ''}")
+    folder = job.output or Path(f"study-honest{'-fast' if job.fast else ''}")
     if part != "grid":
-        job = Job(folder / "wind", runs, workers, cluster, seed, fast, as_json, quiet)
-        few = {"alphas": (0.05, 0.15, 0.3)} if fast else {}
-        job.do(HonestWind(epsilon=amount, **few), runs=300, fast_runs=10)
+        few = {"alphas": (0.05, 0.15, 0.3)} if job.fast else {}
+        replace(job, output=folder / "wind").do(
+            HonestWind(epsilon=amount, **few), runs=300, fast_runs=10
+        )
     if part != "wind":
-        job = Job(folder / "grid", runs, workers, cluster, seed, fast, as_json, quiet)
-        few = {"alphas": (5.0, 30.0), "rounds": 3, "models": 100} if fast else {}
-        job.do(HonestGrid(epsilon=amount, **few), runs=30, fast_runs=3)
+        few = {"alphas": (5.0, 30.0), "rounds": 3, "models": 100} if job.fast else {}
+        replace(job, output=folder / "grid").do(
+            HonestGrid(epsilon=amount, **few), runs=30, fast_runs=3
+        )
 
 
-@app.command()
+@study
 def frontier(
+    job: Job,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -298,14 +282,6 @@ def frontier(
     spread: Annotated[
         float | None, typer.Option(help="Networks: loads and limits vary by this share.", min=0)
     ] = None,
-    output: OutputOption = None,
-    runs: RunsOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    seed: SeedOption = 0,
-    fast: FastOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Accuracy against epsilon and alpha on a public stand-in, before any budget is spent.
 
@@ -316,22 +292,21 @@ def frontier(
     from gridveil.cli.frontier import network_study, records_study
 
     of_network = source is not None and not source.endswith((".csv", ".csv.gz", ".parquet"))
-    small = {"epsilons": (0.5, 2.0)} if fast else {}
+    small = {"epsilons": (0.5, 2.0)} if job.fast else {}
     given = small | _given(epsilons=_numbers(epsilon, "epsilon", None), method=method)
     about_records = {"speed": speed, "power": power, "capacity": capacity}
     about_curve = {"turbine": turbine, "rows": rows, "noise": noise}
     about_network = {"models": models, "spread": spread}
-    job = Job(output, runs, workers, cluster, seed, fast, as_json, quiet)
     if of_network and source is not None:
         _refuse(about_records | about_curve, "a network")
-        alphas = _numbers(alpha, "alpha", (5.0, 30.0) if fast else None)
-        about_network["models"] = models or (100 if fast else None)
+        alphas = _numbers(alpha, "alpha", (5.0, 30.0) if job.fast else None)
+        about_network["models"] = models or (100 if job.fast else None)
         study = network_study(source, **given, **_given(alphas=alphas, **about_network))
         job.do(study, runs=30, fast_runs=3)
         return
     _refuse(about_network, "wind power records")
     _refuse(about_records if source is None else about_curve, "this stand-in")
-    alphas = _shares(alpha, (0.05, 0.3) if fast else None)
+    alphas = _shares(alpha, (0.05, 0.3) if job.fast else None)
     details = _given(alphas=alphas, **about_records, **about_curve)
     job.do(records_study(source, **given, **details), runs=200, fast_runs=8)
 

@@ -1,11 +1,64 @@
-"""What a person types as numbers on the command line, read or refused with an example."""
+"""What a person types on the command line, cases and numbers: read, or refused with an example."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from gridveil.errors import InputError
+from gridveil.release.options import share
+
+if TYPE_CHECKING:
+    from gridveil.grid.model.network import Network
+
+CaseArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CASE",
+        help="A MATPOWER (.m), pandapower (.json) or PyPSA (.nc) file, or the built-in rts96 or "
+        "rts96-paper.",
+        show_default=False,
+    ),
+]
+SnapshotOption = Annotated[
+    str | None,
+    typer.Option("--snapshot", help="PyPSA: the snapshot to read; needed if there are several."),
+]
+AvailabilityOption = Annotated[
+    bool,
+    typer.Option(
+        "--full-availability",
+        help="PyPSA: generator limits at full availability, whatever series say.",
+    ),
+]
+LoadingOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-loading",
+        help="pandapower: loading in % that limits lines without max_loading_percent.",
+    ),
+]
+
+
+def read_network(
+    case: str,
+    *,
+    snapshot: str | None = None,
+    full_availability: bool = False,
+    max_loading: float | None = None,
+) -> Network:
+    """Read the case that was named: a file, or a built-in network."""
+    from gridveil.grid import cases, read_case
+
+    built_in = {"rts96": None, "rts96-paper": "paper"}
+    if case in built_in and not Path(case).exists():
+        return cases.rts96(variant=built_in[case])
+    return read_case(
+        case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+    )
 
 
 def alpha(text: str) -> str | dict[str, str]:
@@ -51,21 +104,6 @@ def _ends(text: str) -> list[float]:
         ) from None
 
 
-def share(text: str) -> float:
-    """A share: ``4%`` or ``0.04``."""
-    try:
-        return _share(text)
-    except ValueError:
-        raise InputError(
-            f"--margin has {text!r}, where a share is needed.", remedy="Write 4% or 0.04."
-        ) from None
-
-
-def _share(text: str) -> float:
-    number = text.strip().removesuffix("%")
-    return float(number) / (100 if number != text.strip() else 1)
-
-
 def costs(text: str) -> tuple[float, float] | float | None:
     """Costs of a population: ``12.5%`` or ``0.125`` around the network's, ``80:100``, ``none``."""
     if text.strip() == "none":
@@ -73,7 +111,7 @@ def costs(text: str) -> tuple[float, float] | float | None:
     try:
         parts = text.replace(",", ":").split(":")
         ends = [float(end) for end in parts] if len(parts) > 1 else []
-        width = None if ends else _share(text)
+        width = None if ends else share(text)
     except ValueError:
         ends, width = [], None
     if len(ends) == 2 and -math.inf < ends[0] <= ends[1] < math.inf:
@@ -103,14 +141,3 @@ def rules(given: list[str] | None) -> str | dict[str, str] | None:
             )
         found[name] = rule
     return found
-
-
-def numbers(text: str, option: str) -> list[float]:
-    """Numbers with commas between them."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(
-            f"{option} has {text!r}, where numbers are needed.",
-            remedy=f"Write numbers with commas between them: {option} 105,240,300.",
-        ) from None

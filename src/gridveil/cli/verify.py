@@ -31,7 +31,7 @@ def run_verify(folder: Path, *, as_json: bool, quiet: bool) -> int:
     """Print the findings and give back the exit code."""
     from dataclasses import asdict
 
-    from gridveil.verification import verify_bundle
+    from gridveil.release.verification import verify_bundle
 
     findings = verify_bundle(folder)
     ok = all(finding.ok for finding in findings)

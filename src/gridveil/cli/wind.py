@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.charges import (
-    DatasetOption,
-    DistinctOption,
-    charge_fields,
-    charge_line,
-    ledger_warnings,
-)
 from gridveil.cli.console import (
     ForceOption,
     JsonOption,
@@ -24,9 +17,21 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
-from gridveil.cli.listening import noise_of
+from gridveil.cli.options import read_options, takes_options_of
 from gridveil.cli.outputs import REPORT, check_bundle, check_output
+from gridveil.cli.releasing import (
+    DatasetOption,
+    DistinctOption,
+    DryRunOption,
+    Order,
+    charge_fields,
+    charge_line,
+    noise_of,
+    release_warnings,
+    show_plan,
+)
 from gridveil.errors import InputError
+from gridveil.wind.methods import BY_NAME
 
 if TYPE_CHECKING:
     from gridveil.wind.evaluation import Evaluation
@@ -37,6 +42,7 @@ app = typer.Typer(help="Release wind power records.", no_args_is_help=True)
 
 
 @app.command()
+@takes_options_of(BY_NAME)
 def release(
     ctx: typer.Context,
     source: Annotated[
@@ -59,14 +65,24 @@ def release(
         ),
     ],
     alpha: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How far one record may move, as a share of capacity: 15% or 0.15.",
+            help="How far one record may move, as a share of capacity: 15% or 0.15. Synthetic "
+            "protects the whole range, and needs none.",
             show_default=False,
         ),
-    ],
+    ] = None,
     epsilon: Annotated[str, typer.Option(help="The guarantee: 1, 0.5 or 1/3.")] = "1",
-    method: Annotated[str, typer.Option(help="tuned, wpo or laplace.")] = "tuned",
+    protect: Annotated[
+        str,
+        typer.Option(
+            help="What epsilon is for: a record, or all records of a turbine in a calendar hour, "
+            "day or week (needs --time)."
+        ),
+    ] = "record",
+    method: Annotated[str, typer.Option(help=f"{', '.join(BY_NAME)}, or auto.")] = next(
+        iter(BY_NAME)
+    ),
     unit: Annotated[str, typer.Option(help="Unit of power and capacity.")] = "kW",
     public: Annotated[
         list[str] | None,
@@ -74,6 +90,10 @@ def release(
     ] = None,
     key: Annotated[
         str | None, typer.Option(help="A public column that orders the rows, such as the time.")
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="A public column of dates and times, which orders the rows too."),
     ] = None,
     turbine: Annotated[
         str | None, typer.Option(help="A public column that names each row's turbine.")
@@ -91,14 +111,7 @@ def release(
             "bspline(8, 0, 25), columns(NAME), joined by +. Default: bumps every 2.5 m/s."
         ),
     ] = None,
-    ridge: Annotated[float, typer.Option(help="The regression's ridge parameter.")] = 1e-3,
-    split: Annotated[
-        str | None,
-        typer.Option(help="Shares of epsilon for records, loss and weights: 1/2,1/4,1/4."),
-    ] = None,
-    nominal: Annotated[
-        float, typer.Option(help="Tuned: a public guess of a record's distance from its curve.")
-    ] = 0.1,
+    options: Any = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Read the files again on every pass.")
     ] = False,
@@ -106,6 +119,7 @@ def release(
     distinct: DistinctOption = None,
     ledger: LedgerOption = None,
     force: ForceOption = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -114,12 +128,13 @@ def release(
     Example: [cyan]gridveil wind release demo-release/turbine.csv --speed wind_speed
     --power power --capacity 2750 --alpha 15% --epsilon 1 --dataset turbine -o out[/]
     """
-    from gridveil.cli.progress import steps
+    from gridveil.cli.console import steps
     from gridveil.wind import plan, read_records
 
     target = check_bundle(output, source, ledger, force=force)
+    order = Order(target, force, ledger, dataset, distinct, noise_of(ctx))
     with (
-        ledger_warnings(quiet=quiet),
+        release_warnings(quiet=quiet),
         steps("releasing", quiet=quiet or as_json) as progress,
     ):
         progress("reading")
@@ -131,6 +146,7 @@ def release(
             unit=unit,
             public=public or (),
             key=key,
+            time=time,
             turbine=turbine,
             missing=missing,  # type: ignore[arg-type]
             formulas=formulas,  # type: ignore[arg-type]
@@ -141,17 +157,17 @@ def release(
             records,
             epsilon=epsilon,
             alpha=alpha,
-            method=method,  # type: ignore[arg-type]
+            protect=protect,
+            method=method,
             features=None if features is None else _features(features),
-            ridge=ridge,
-            split=None if split is None else split.split(","),
-            nominal=nominal,
             progress=progress,
+            **read_options(BY_NAME, method, options),
         )
-        account = planned.charge(ledger, dataset=dataset, distinct=distinct, noise=noise_of(ctx))
-        made = planned.run(account, progress)
-        progress("writing")
-        placed = made.write(target, force=force)
+        done = None if dry_run else order.carry_out(planned, progress)
+    if done is None:
+        show_plan(planned, as_json=as_json)
+        return
+    made, placed = done
     _show_release(made, placed, records, as_json=as_json, quiet=quiet)
 
 
@@ -175,7 +191,7 @@ def evaluate(
     Example: [cyan]gridveil wind evaluate out --against demo-release/turbine.csv
     --report owner.html[/]
     """
-    from gridveil.cli.progress import steps
+    from gridveil.cli.console import steps
     from gridveil.wind.evaluation import evaluate as compare
 
     check_output(report, REPORT, against)
@@ -210,7 +226,7 @@ def _number(text: str) -> float:
 
 
 def _features(text: str) -> Any:
-    from gridveil.wind.feature_words import parse_features
+    from gridveil.wind.features import parse_features
 
     try:
         return parse_features(text)
@@ -224,7 +240,7 @@ def _features(text: str) -> Any:
 def _show_release(
     made: WindRelease, placed: Path, records: Records, *, as_json: bool, quiet: bool
 ) -> None:
-    from gridveil.release import REPORT_FILE
+    from gridveil.release.plan import REPORT_FILE
 
     if as_json:
         paid = charge_fields(made.account)
@@ -239,7 +255,7 @@ def _show_release(
 
 
 def _show_evaluation(found: Evaluation) -> None:
-    from gridveil.bundle import OWNER_MARK
+    from gridveil.release.bundle import OWNER_MARK
 
     console = out()
     console.print(f"[bold red]{OWNER_MARK}[/]")

@@ -1,24 +1,34 @@
-"""Networks and populations of optimal power flow models on them."""
+"""Release parameters of networks, and measure what optimal power flow models do on them.
+
+Data walks through the packages in this order: `model` (what a network, a population and a private
+parameter are), `io` (files), `opf` (the engine), `restoration` (repairs noisy values), `methods`
+(what is asked, and the steps), `release` (plan, charge, run), `evaluation` (for the owner).
+"""
 
 from __future__ import annotations
 
 from gridveil.grid import cases
-from gridveil.grid.checks import Problem, check, problems
-from gridveil.grid.formats import read_case
-from gridveil.grid.network import Branches, Buses, Generators, Network
-from gridveil.grid.opf import Engine, Solutions, Status, solve_population
-from gridveil.grid.population import Population, sample_population
-from gridveil.grid.public import PublicNetwork
+from gridveil.grid.evaluation import evaluate
+from gridveil.grid.io import read_case
+from gridveil.grid.methods import Certified, Laplace, Paper
+from gridveil.grid.model.checks import Problem, check, problems
+from gridveil.grid.model.network import Branches, Buses, Generators, Network
+from gridveil.grid.model.population import Population, sample_population
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
 from gridveil.grid.release import GridPlan, GridRelease, plan, release
 
 __all__ = [
     "Branches",
     "Buses",
+    "Certified",
     "Engine",
     "Generators",
     "GridPlan",
     "GridRelease",
+    "Laplace",
     "Network",
+    "Paper",
     "Population",
     "Problem",
     "PublicNetwork",
@@ -26,6 +36,7 @@ __all__ = [
     "Status",
     "cases",
     "check",
+    "evaluate",
     "plan",
     "problems",
     "read_case",

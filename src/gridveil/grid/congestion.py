@@ -16,23 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
-from gridveil.grid.methods import TROUBLE, Prepared, Task, restore, slack_of
-from gridveil.grid.opf import Solutions, solve_population
-from gridveil.grid.parameters import Problem
-from gridveil.grid.queries import NoisyEntries
-from gridveil.grid.restoring.oracle import take
+from gridveil.grid.methods.method import TROUBLE, Prepared, Task, restore, slack_of
+from gridveil.grid.model.population import take
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.opf.engine import Solutions, solve_population
 
 Floats = NDArray[np.float64]
 
 MATERIAL = 0.5
 """From here on (% of cost) it matters whether limits are there."""
 _MODELS, _DRAWS = 40, 5
-_PENALTY = 3000.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ def congestion(task: Task, prepared: Prepared, values: Floats) -> Congestion | N
     if "capacity" not in task.problem.public.parts:
         return None
     some = take(task.problem.models, np.arange(min(task.problem.models.size, _MODELS)))
-    fewer = replace(task, problem=Problem(task.problem.public, some, task.problem.price))
+    whole = task.problem
+    fewer = replace(task, problem=ReleaseProblem(whole.public, some, whole.price, whole.relative))
     try:
         return _congestion(fewer, prepared, values)
     except (GridveilError, *TROUBLE):
@@ -115,9 +115,16 @@ def _noisy(task: Task, prepared: Prepared, values: Floats, part: slice) -> Itera
     # Of released values, by a seed that hides nothing.
     rng = np.random.default_rng(0)
     for _ in range(_DRAWS):
-        noisy = _with(values, part, values[part] + rng.laplace(0.0, scale[part]))
-        made = restore(task, prepared, NoisyEntries(noisy, scale)).values
+        noisy = prepared.entries.noisy(values, scale, partial(_draw, rng, part))
+        made = restore(task, prepared, noisy).values
         yield _with(values, part, made[part])
+
+
+def _draw(rng: np.random.Generator, part: slice, scale: Floats) -> Floats:
+    """Noise on the capacities alone."""
+    found = np.zeros(len(scale))
+    found[part] = rng.laplace(0.0, scale[part])
+    return found
 
 
 def _with(values: Floats, part: slice, others: Floats | float) -> Floats:
@@ -132,7 +139,7 @@ def _solve(task: Task, values: Floats) -> Solutions:
         task.problem.public.with_values(values),
         task.problem.models,
         model=slack_of(task.problem),
-        slack_price=task.settings.penalty or _PENALTY,
+        slack_price=task.options.penalty_for(task.problem),
         keep=("flow",),
     )
 

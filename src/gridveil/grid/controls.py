@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gridveil.grid.network import Bools, Network
-from gridveil.grid.ranges import PARAMETERS
-from gridveil.grid.selection import Declared
+from gridveil.grid.model.network import Bools, Network
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.selection import Declared
 
 
 def unlimited(network: Network, lines: Bools | None = None) -> Network:
@@ -32,7 +32,7 @@ def controls(
         yield "no limits", unlimited(released, hidden)
     flat = released
     for name in parameters:
-        table = PARAMETERS[name][0]
+        table = PARAMETERS[name].table
         filled: dict[str, Any] = {}
         for column, mask in declared.support(real, name).items():
             values = getattr(getattr(released, table), column).copy()

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.errors import InputError
 from gridveil.grid.controls import controls
-from gridveil.grid.formats import read_case
-from gridveil.grid.network import Network
-from gridveil.grid.opf import Solutions, solve_population
+from gridveil.grid.io import read_case
+from gridveil.grid.methods import PENALTY
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.population import Population, sample_like
+from gridveil.grid.model.selection import Declared, pairs
+from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.owner_report import owner_sections, values_picture
-from gridveil.grid.population import Population, sample_like
-from gridveil.grid.public import PARAMETERS
 from gridveil.grid.release import KIND, POPULATION_FILE
-from gridveil.grid.requests import PENALTY
-from gridveil.grid.selection import Declared, pairs
 from gridveil.privacy.statement import Statement
+from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.attack import Inference, infer
 from gridveil.report.page import owner_page
 from gridveil.report.parts import Picture
@@ -303,7 +303,7 @@ def parameter_errors(
         found.append(
             ParameterError(
                 name,
-                PARAMETERS[name][2],
+                PARAMETERS[name].unit,
                 len(ours),
                 float(error.mean()),
                 float(error.max()),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from gridveil.errors import show_exact
 from gridveil.grid.congestion import Congestion
-from gridveil.grid.formats.fates import CHANGED
-from gridveil.grid.methods import Outcome, Settings, Task
-from gridveil.grid.public import PARAMETERS, PublicNetwork
-from gridveil.grid.selection import Declared
+from gridveil.grid.io.fates import CHANGED
+from gridveil.grid.methods.method import Method, Outcome, Task
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.selection import UNLIMITED_ABOVE, Declared
 from gridveil.privacy.statement import Facts, Restoration
 
 KIND = "grid parameters"
@@ -63,7 +63,7 @@ def facts(
     left_out: int,
 ) -> Facts:
     """What the statement says of a release, beside what its account knows."""
-    problem, settings = task.problem, task.settings
+    problem, options = task.problem, task.options
     public, models = problem.public, problem.models
     what = ", ".join(public.parameters)
     # The owner's name for the data: that of a case may tell about it.
@@ -72,27 +72,16 @@ def facts(
         "parameters": list(public.parameters),
         "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
         "models": models.size,
-        "models left out: generation can't match the load": left_out,
-        "decimals of released values": dict(decimals),
+        "models_left_out": left_out,
+        "decimals": dict(decimals),
         CHANGED: [one.to_json() for one in public.changes],
+        **options.settings(),
     }
-    if settings.method == "certified":
-        known["margin"] = settings.margin
-        known["share of epsilon for the sum"] = show_exact(settings.total_share)
-        known["published total, MW"] = settings.published_total
-        known["catalogue, MW"] = list(settings.catalogue)
-    if settings.method == "paper":
-        known["rounds"] = settings.rounds
-        known["price, $/MWh"] = float(problem.price)
-        known["penalty, $/MWh"] = settings.penalty
-        known["restoration"] = settings.restoration
-    if settings.restoration == "exact":
-        known["time limit of a restoration, s"] = settings.time_limit
     if "capacity" in public.parameters:
         # Always both, so that nothing about the values shows in which settings there are.
         noise = None if seen is None else seen.noise
-        known["cost of the released limits, %"] = None if seen is None else seen.cost
-        known["cost of false limits by noise alone, %"] = None if noise is None else list(noise)
+        known["cost_of_released_limits"] = None if seen is None else seen.cost
+        known["cost_of_noise_alone"] = None if noise is None else list(noise)
     clear = [name for name in PARAMETERS if name not in public.parameters]
     limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
     if "cost" in public.parameters:
@@ -100,12 +89,12 @@ def facts(
         limitations.append(_COEFFICIENTS if limits else _SLOPES)
     if seen is not None and seen.doubtful:
         limitations.insert(0, seen.words)
-    if settings.published_total is not None:
+    if options.known_total is not None:
         clear.append("total load")
     if declared.only:
         known["only"] = dict(declared.only)
     if declared.unlimited_above is not None:
-        known["unlimited above, MW"] = declared.unlimited_above
+        known[UNLIMITED_ABOVE] = declared.unlimited_above
         limitations.append(_PLACEHOLDERS.format(f"{declared.unlimited_above:.10g}"))
     clear += declared.published(public.parameters)
     if "generator_limit" in public.parameters and declared.public_curves:
@@ -113,7 +102,7 @@ def facts(
         limitations.append(_CURVES)
     return Facts(
         kind=KIND,
-        method=settings.method,
+        method=options.method,
         summary=f"{what} of network {name}: {public.entries:,} entries, with "
         f"{models.size:,} models",
         settings={**known, **outcome.facts},
@@ -128,7 +117,7 @@ def facts(
         if outcome.solver is None
         else Restoration(solver=outcome.solver, gap=outcome.gap),
         limitations=[line for line in limitations if line],
-        adjacency=_adjacency(public, settings),
+        adjacency=_adjacency(public, options, problem.relative),
     )
 
 
@@ -142,9 +131,14 @@ def _protected(public: PublicNetwork, declared: Declared) -> list[str]:
     ]
 
 
-def _adjacency(public: PublicNetwork, settings: Settings) -> str:
+def _adjacency(public: PublicNetwork, options: Method, relative: Collection[str]) -> str:
     words = []
-    if settings.published_total is not None:
+    if relative:
+        words.append(
+            f"alpha of {', '.join(sorted(relative))} is relative: the larger of the two values is "
+            "at most 1 + alpha times the smaller."
+        )
+    if options.known_total is not None:
         words.append(
             "The total load is public: loads differ in two entries, one up and one down by as much."
         )

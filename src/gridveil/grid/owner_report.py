@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gridveil.grid.ranges import PARAMETERS
+from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.report.charts import scatter
 from gridveil.report.inference import inference_section
 from gridveil.report.labels import shown
@@ -13,7 +13,7 @@ from gridveil.report.parts import Picture, Section, Table
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ModelErrors, ParameterError
-    from gridveil.grid.network import Floats
+    from gridveil.grid.model.network import Floats
 
 _VALUES = "parameter", "entries", "mean error", "largest error", "released total", "real total"
 _MODELS = (
@@ -91,7 +91,7 @@ def value_row(one: ParameterError) -> tuple[str, ...]:
 
 def values_picture(name: str, real: Floats, released: Floats) -> Picture:
     """Released entries of a parameter over the real ones."""
-    unit = PARAMETERS[name][2]
+    unit = PARAMETERS[name].unit
     return Picture(
         scatter(real, released, f"real {name.replace('_', ' ')} ({unit})", f"released ({unit})"),
         f"Released values of {name} over the real ones; on the dashed line they agree.",

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from gridveil.grid.network import Network
-from gridveil.grid.opf import solve_population
-from gridveil.grid.population import sample_population
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.population import sample_population
+from gridveil.grid.opf.engine import solve_population
 
 PLACEHOLDER = 9000.0
 """Ratings from here on (MW) are mostly placeholders for lines without a limit."""
+# An alpha in MW fits lines whose ratings are less than this many times apart.
+_ALIKE = 5.0
+_USUAL_ALPHA = 30.0
 _MODELS, _FEWER, _LARGE = 100, 20, 500
 
 
@@ -78,4 +81,23 @@ def placeholder_words(network: Network) -> list[str]:
         f"{count:,} branches have ratings of {PLACEHOLDER:,.0f} MW or more, which are often "
         "placeholders. If they are, and it is no secret which lines have one, release with "
         f"--unlimited-above {PLACEHOLDER:.0f}."
+    ]
+
+
+def step_words(network: Network) -> list[str]:
+    """Whether one alpha in MW fits the lines, by those of a twentieth, a half and all but that."""
+    rated = network.branches.capacity[network.branches.in_service]
+    rated = rated[np.isfinite(rated) & (rated > 0) & (rated < PLACEHOLDER)]
+    if len(rated) == 0:
+        return []
+    small, median, large = np.quantile(rated, (0.05, 0.5, 0.95), method="nearest")
+    if large < _ALIKE * small:
+        return []
+    shares = [f"{_USUAL_ALPHA / one:.0%}" for one in (small, median, large)]
+    return [
+        f"Noise of {_USUAL_ALPHA:g} MW is {shares[0]} of a small line here ({small:,.4g} MW), "
+        f"{shares[1]} of a median one ({median:,.4g} MW) and {shares[2]} of a large one "
+        f"({large:,.4g} MW): one alpha in MW drowns the first or leaves the last open. A share of "
+        "each value fits all of them: --alpha 20%. Choose by what is public (voltages, kinds): a "
+        "choice by the ratings would tell about them."
     ]

@@ -12,47 +12,44 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError
+from gridveil.errors import InputError, wrong_type
 from gridveil.grid.congestion import Congestion, congestion
 from gridveil.grid.facts import KIND as KIND
 from gridveil.grid.facts import facts
-from gridveil.grid.formats import SUFFIXES, Source
-from gridveil.grid.methods import Outcome, Prepared, Settings, Task, prepare, run
-from gridveil.grid.network import Network
-from gridveil.grid.opf import Solutions, solve_population
-from gridveil.grid.parameters import Problem
-from gridveil.grid.population import Population
-from gridveil.grid.public import PARAMETERS, PublicNetwork, split_parts
-from gridveil.grid.queries import CostQuery
-from gridveil.grid.ranges import Range, check_parameters
-from gridveil.grid.report import grid_sections, loading_snippets
-from gridveil.grid.requests import (
-    Method,
-    check_models,
-    check_public_values,
-    check_settings,
-    check_together,
-    check_writable,
+from gridveil.grid.io import SUFFIXES, Source, module_of
+from gridveil.grid.methods import METHODS, Method
+from gridveil.grid.methods.method import Outcome, Prepared, Task, run
+from gridveil.grid.methods.paper import Paper, Unrestored
+from gridveil.grid.methods.queries import CostQuery
+from gridveil.grid.model.checks import refuse, value_problems
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import PARAMETERS, check_parameters
+from gridveil.grid.model.population import Population, check_models
+from gridveil.grid.model.problem import (
+    ReleaseProblem,
+    check_generation,
     neighbours,
-    price_of,
-    ranges_of,
+    sketch_network,
     with_linear_costs,
-    with_penalty,
 )
-from gridveil.grid.selection import Declared, declared
-from gridveil.grid.sketch import sketch_network
+from gridveil.grid.model.public import PublicNetwork, split_parts
+from gridveil.grid.model.ranges import Range, ranges_of
+from gridveil.grid.model.selection import Declared, declared
+from gridveil.grid.opf.engine import Solutions, solve_population
+from gridveil.grid.report import grid_sections, loading_snippets
 from gridveil.privacy.account import Account
-from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.budget import Budget, Exact
-from gridveil.privacy.ledger import Ledger, Sketch
+from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, make_statement
-from gridveil.release import Plan, Progress, Release, Terms, silent
+from gridveil.release.options import options_of
+from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.parts import Section, Snippet
 
 Floats = NDArray[np.float64]
@@ -108,8 +105,8 @@ class GridPlan(Plan[GridRelease]):
     def __init__(
         self,
         sealed: Sealed[Any],
-        problem: Problem,
-        settings: Settings,
+        problem: ReleaseProblem,
+        options: Method,
         adjacency: Sequence[Adjacency],
         epsilon: Fraction,
         prepared: Prepared,
@@ -120,7 +117,7 @@ class GridPlan(Plan[GridRelease]):
         clear = [name for name in PARAMETERS if name not in public.parameters]
         hidden = list(public.parameters)
         if "load" in public.parameters:
-            (clear if settings.published_total is not None else hidden).append("total load")
+            (clear if options.known_total is not None else hidden).append("total load")
         clear += declared.published(public.parameters)
         super().__init__(
             Terms(
@@ -129,11 +126,11 @@ class GridPlan(Plan[GridRelease]):
                 adjacency=tuple(adjacency),
                 clear=clear,
                 private=hidden,
-                purpose=f"{', '.join(public.parameters)} of a network, method {settings.method}",
+                purpose=f"{', '.join(public.parameters)} of a network, method {options.method}",
             )
         )
         self.problem = problem
-        self.settings = settings
+        self.options = options
         self.prepared = prepared
         self.declared = declared
         self.left_out = left_out
@@ -157,7 +154,8 @@ class GridPlan(Plan[GridRelease]):
     def without_restoration(self) -> GridPlan:
         """The same plan without restoration between the paper's rounds, for audits."""
         made = copy(self)
-        made.settings = replace(self.settings, restoration="none")
+        if isinstance(self.options, Paper):
+            made.options = Unrestored(**self.options.given)
         return made
 
     def _before_charge(self) -> None:
@@ -167,12 +165,22 @@ class GridPlan(Plan[GridRelease]):
                 remedy="Run it with plan.study(seed), on public data.",
             )
 
+    def asked(self) -> Sequence[Asked]:
+        """See `Plan.asked`."""
+        prepared, part = self.prepared, self.prepared.epsilons["entries"]
+        found = [Asked(query, scale, part) for query, scale in prepared.entries.asked(part)]
+        if prepared.costs is not None and isinstance(self.options, Paper):
+            each, rounds = prepared.epsilons["round"], self.options.rounds
+            costs = prepared.costs.asked(each)
+            found += [Asked(query, scale, each, rounds) for query, scale in costs]
+        return found
+
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of topology and reactances."""
         return sketch_network(self.problem.public)
 
     def _run(self, account: Account, progress: Progress) -> GridRelease:
-        task = Task(account, self.sealed, self.problem, self.settings, progress)
+        task = Task(account, self.sealed, self.problem, self.options, progress)
         outcome = run(task, self.prepared)
         seen = None
         if self._warns:
@@ -186,84 +194,22 @@ def release(
     network: Network,
     population: Population | None = None,
     *,
-    parameter: str | Sequence[str] = "capacity",
     epsilon: Exact,
     alpha: Exact | Mapping[str, Exact],
-    method: Method = "certified",
-    limits: Range | Mapping[str, Range] | None = None,
-    margin: float | None = None,
-    total_share: Exact | None = None,
-    published_total: float | None = None,
-    catalogue: Sequence[float] | None = None,
-    public_curves: bool = False,
-    only: str | Mapping[str, str] | None = None,
-    unlimited_above: float | None = None,
-    rounds: int | None = None,
-    price: Exact | None = None,
-    penalty: float | None = None,
-    restoration: Literal["steps", "exact"] = "steps",
-    time_limit: float | None = None,
+    method: str | Method = "certified",
     dataset: str | None = None,
     distinct: str | None = None,
     ledger: Ledger | Path | str | None = None,
     seed: int | None = None,
     progress: Progress = silent,
+    **options: Any,
 ) -> GridRelease:
     """Release parameters of a network with a differential-privacy guarantee: plan, charge, run.
 
     Parameters
     ----------
-    network
-        The real network, from `read_case`.
-    population
-        The models that the released network should serve, public; sampled around the network by
-        default. For private parameters it holds multipliers, never values.
-    parameter
-        What is private: ``"capacity"``, ``"load"``, ``"generator_limit"``, ``"cost"``, or several
-        (``"capacity,load"``).
-    epsilon
-        The guarantee: 1, 0.5, "1/3".
-    alpha
-        How far one entry may move between neighbours, in MW (costs: $/MWh). One number, or one for
-        each parameter.
-    method
-        ``"certified"`` (all epsilon on the data, every model served), ``"paper"`` (the paper's
-        algorithm with correct noise), ``"laplace"`` (noise and clipping only).
-    limits
-        The public range of private values, as in ``(1, 5000)``; by parameter where several are
-        private. Values outside are clipped.
-    margin
-        Certified: the share of every capacity that is kept in reserve, so that models which are
-        not in the population are served too; 0.04 by default.
-    total_share
-        Certified, loads and costs: the share of epsilon that buys their sum (the total load; the
-        cost of all units at full output); 0.4 of loads and 0.55 of costs by default, 0 for none.
-    published_total
-        Certified, loads: the total load in MW, where it is published anyway. Neighbours then have
-        the same total and differ in two loads, which takes twice the noise.
-    catalogue
-        Certified, capacities: public ratings in MW that every capacity has one of.
-    public_curves
-        Generator limits: some costs are piecewise linear, and breakpoints and slopes are public.
-        Say so only if they were not made from the limits, which can be worked out from them.
-    only
-        Protect these elements alone, by public facts: ``"voltage>=220"``, ``"kind=line"``,
-        ``"name=A*"``, several with commas where all must hold; by parameter where several are
-        private. The rest is published as it is, and the statement says so.
-    unlimited_above
-        Capacities: ratings from here on (MW) are placeholders, and these lines have no limit.
-        Which lines they are becomes public.
-    rounds
-        Paper: how many models are matched (T); 10 by default.
-    price
-        Paper: the price that makes costs Lipschitz (L), $/MWh; the highest public cost by default.
-    penalty
-        Paper: the price of broken limits on released data (psi), $/MWh; 3000 by default, or ten
-        times the price where that is more.
-    restoration
-        Paper: ``"steps"`` (convex-concave) or ``"exact"`` (mixed-integer, capacities only).
-    time_limit
-        Paper, exact: seconds for each restoration, 60 by default. It sees no private data.
+    network, population, epsilon, alpha, method, options
+        As in `plan`: what is private, the guarantee, and how the release is made.
     dataset
         The ledger's name for the data, which is in the statement. It may be left out once the
         ledger knows the data.
@@ -281,29 +227,16 @@ def release(
     InputError, LedgerRefused
         Before anything is charged.
     ReleaseAborted
-        Where a computation on the private values failed; the charge stays.
+        If a computation on the private values failed; the charge stays.
     """
     planned = plan(
         network,
         population,
-        parameter=parameter,
         epsilon=epsilon,
         alpha=alpha,
         method=method,
-        limits=limits,
-        margin=margin,
-        total_share=total_share,
-        published_total=published_total,
-        catalogue=catalogue,
-        public_curves=public_curves,
-        only=only,
-        unlimited_above=unlimited_above,
-        rounds=rounds,
-        price=price,
-        penalty=penalty,
-        restoration=restoration,
-        time_limit=time_limit,
         progress=progress,
+        **options,
     )
     if seed is None:
         account = planned.charge(ledger, dataset=dataset, distinct=distinct)
@@ -319,7 +252,7 @@ def plan(
     parameter: str | Sequence[str] = "capacity",
     epsilon: Exact,
     alpha: Exact | Mapping[str, Exact],
-    method: Method = "certified",
+    method: str | Method = "certified",
     limits: Range | Mapping[str, Range] | None = None,
     public_curves: bool = False,
     only: str | Mapping[str, str] | None = None,
@@ -329,21 +262,60 @@ def plan(
 ) -> GridPlan:
     """Check and prepare a grid release; it opens nothing and charges nothing.
 
-    Parameters, those of the method among them, and what is raised for public input are as in
-    `release`.
+    Parameters
+    ----------
+    network
+        The real network, from `read_case`.
+    population
+        The models that the released network should serve, public; sampled around the network by
+        default. For private parameters it holds multipliers, never values.
+    parameter
+        What is private: ``"capacity"``, ``"load"``, ``"generator_limit"``, ``"cost"``, or several
+        (``"capacity,load"``).
+    epsilon
+        The guarantee: 1, 0.5, "1/3".
+    alpha
+        How far one entry may move between neighbours, in MW (costs: $/MWh); or as a share of its
+        own value, ``"20%"``. One for all, or one for each parameter.
+    method
+        ``"certified"`` (all epsilon on the data, every model served), ``"paper"`` (the paper's
+        algorithm with correct noise) or ``"laplace"`` (noise and clipping only); or its options,
+        as in ``Certified(margin=0.1)``.
+    limits
+        The public range of private values, as in ``(1, 5000)``; by parameter if several are
+        private. Values outside are clipped.
+    public_curves
+        Generator limits: some costs are piecewise linear, and breakpoints and slopes are public.
+        Say so only if they were not made from the limits, which can be worked out from them.
+    only
+        Protect these elements alone, by public facts: ``"voltage>=220"``, ``"kind=line"``,
+        ``"name=A*"``, several with commas if all must hold; by parameter if several are
+        private. The rest is published as it is, and the statement says so.
+    unlimited_above
+        Capacities: ratings from here on (MW) are placeholders, and these lines have no limit.
+        Which lines they are becomes public.
+    progress
+        Called with a few words as each step begins.
+    options
+        Those of the method, by name: see `Certified`, `Paper` and `Laplace`.
+
+    Raises
+    ------
+    InputError
+        For public input that can't be used.
     """
     if not isinstance(network, Network):
-        raise InputError(
-            f"An object of type {type(network).__name__} is no network.",
-            remedy="Read one with read_case.",
-        )
+        raise wrong_type("Network", network, remedy="Read one with read_case.")
     parameters = check_parameters(parameter)
-    settings = check_settings(parameters, method, **options)
+    chosen = options_of(METHODS, method, options).check_parameters(parameters)
     total = Budget(epsilon).total
     said = declared(parameters, only, unlimited_above, public_curves)
-    check_public_values(network, parameters, said)
+    # Nothing is asked about private values.
+    hidden = {name: said.chosen(network, name) for name in parameters}
+    refuse(f"Network '{network.name}'", value_problems(network, hidden))
     network = with_linear_costs(network, parameters)
-    if "load" in said.only and settings.published_total is not None:
+    published = chosen.known_total is not None
+    if "load" in said.only and published:
         raise InputError(
             "A published total is that of all loads, and some of them are public here.",
             remedy="Leave published_total out, or only.",
@@ -352,15 +324,33 @@ def plan(
         network, parameters, ranges_of(network, parameters, limits), declared=said
     )
     check_writable(public)
-    adjacency = neighbours(public, alpha, published=settings.published_total is not None)
+    adjacency = neighbours(public, alpha, published=published)
     progress("checking the models")
     models, left_out = check_models(public, population)
-    problem = Problem(public, models, price_of(public, models, options.get("price")))
-    settings = with_penalty(settings, problem)
+    relative = [one.key for one in adjacency if one.unit == RELATIVE]
+    problem = ReleaseProblem(public, models, chosen.price_for(public, models), relative)
+    chosen = chosen.settle(problem)
+    check_generation(problem)
     alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}
-    check_together(problem, settings)
-    prepared = prepare(problem, alphas, total, settings)
-    return GridPlan(sealed, problem, settings, adjacency, total, prepared, said, left_out)
+    prepared = chosen.prepare(problem, alphas, total)
+    return GridPlan(sealed, problem, chosen, adjacency, total, prepared, said, left_out)
+
+
+def check_writable(public: PublicNetwork) -> None:
+    """Put public numbers in place of the private ones and make the released file of that.
+
+    What can't be written must be known before anything is charged.
+    """
+    if public.source is None:
+        return  # a file that is written from the model alone
+    low, high = public.low, public.high
+    values = (low + high) / 2
+    if "generator_limit" in public.parts:
+        part = public.parts["generator_limit"]
+        upper = part.start + int(public.support["p_min"].sum())
+        values[part.start : upper] = low[part.start : upper]
+        values[upper : part.stop] = high[upper : part.stop]
+    module_of(public.source.kind).write_release(public.with_values(values), None, public.parameters)
 
 
 def _suffix(network: Network) -> str:

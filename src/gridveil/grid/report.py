@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.formats.fates import lines
-from gridveil.grid.layout import mapped_positions
-from gridveil.grid.network import Network
-from gridveil.grid.opf import Solutions
-from gridveil.grid.picture import CONGESTED, paint_network
-from gridveil.grid.population import Population
-from gridveil.grid.public import PARAMETERS, PublicNetwork
+from gridveil.grid.io.fates import lines
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.opf.engine import Solutions
+from gridveil.grid.picture import CONGESTED, mapped_positions, paint_network
 from gridveil.report.charts import histogram, log_range
 from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet, Table
@@ -206,7 +206,7 @@ def _paint(
 
 def _distribution(public: PublicNetwork, values: Floats, name: str) -> Picture:
     some = values[public.parts[name]]
-    unit, word = PARAMETERS[name][2], _WORDS[name]
+    unit, word = PARAMETERS[name].unit, _WORDS[name]
     low, middle, high = (shown(float(one)) for one in (some.min(), np.median(some), some.max()))
     return Picture(
         histogram(some, f"{word} ({unit})", "entries", "c1"),

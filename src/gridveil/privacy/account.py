@@ -7,18 +7,65 @@ an account with secure noise exists only as the result of a charge.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import Any
 
-from gridveil.errors import InputError
+from gridveil.errors import InputError, show_exact
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
-from gridveil.privacy.ledger import Charge, Ledger, Sketch
+from gridveil.privacy.ledger import Charge, Ledger, Terms
 from gridveil.privacy.noise import NoiseSource, SecureNoise
+from gridveil.privacy.sealed import Limits
 from gridveil.privacy.seeded import SeededNoise
+from gridveil.privacy.sensitivity import Calibration, Sensitivity
 
-if TYPE_CHECKING:
-    from gridveil.privacy.mechanisms import Record
+
+@dataclass(frozen=True)
+class Record:
+    """What a mechanism did, for the statement: everything in it is public."""
+
+    query: str
+    noise: str
+    unit: str
+    size: int
+    sensitivity: Sensitivity
+    calibration: Calibration
+    limits: Limits
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon that was spent."""
+        return self.calibration.epsilon
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as the statement has it."""
+        return {
+            "query": self.query,
+            "noise": self.noise,
+            "scale": self.calibration.scale_in_units,
+            "unit": self.unit,
+            "size": self.size,
+            "epsilon": str(self.epsilon),
+            "epsilon_of_privacy_map": float(self.calibration.mapped),
+            "sensitivity": {
+                "value": float(self.sensitivity.value),
+                "tolerance": float(self.sensitivity.tolerance),
+                "moving": self.sensitivity.moving,
+                "grid_steps": self.calibration.steps,
+                "why": self.sensitivity.why,
+                "proved": self.sensitivity.proved,
+            },
+            "grid": str(self.calibration.grid),
+            "range": [self.limits.low, self.limits.high],
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Record({self.query}: {self.noise}, scale {self.calibration.scale_in_units:.4g} "
+            f"{self.unit}, epsilon {show_exact(self.epsilon)})"
+        )
 
 
 class Account:
@@ -73,19 +120,7 @@ class Account:
         return f"Account({self.budget!r}, {where}, {self.noise!r})"
 
 
-def open_account(
-    ledger: Ledger,
-    *,
-    dataset: str | None,
-    epsilon: Exact,
-    adjacency: Sequence[Adjacency],
-    clear: Sequence[str] = (),
-    private: Sequence[str] | None = None,
-    purpose: str,
-    sketch: Sketch | None = None,
-    distinct: str | None = None,
-    noise: NoiseSource | None = None,
-) -> Account:
+def open_account(ledger: Ledger, terms: Terms, *, noise: NoiseSource | None = None) -> Account:
     """Charge a release to the ledger and open its account, with secure noise.
 
     Call it when every public input has been checked: from here on the epsilon is spent. Audits
@@ -96,18 +131,8 @@ def open_account(
             "This noise source carries no guarantee, and a charge must not pay for it.",
             remedy="Leave it out: releases draw secure noise. Studies have plan.study(seed).",
         )
-    budget = Budget(epsilon)
-    charge = ledger.charge(
-        dataset,
-        epsilon=budget.total,
-        adjacency=adjacency,
-        clear=clear,
-        private=private,
-        purpose=purpose,
-        sketch=sketch,
-        distinct=distinct,
-    )
-    return Account(budget, noise or SecureNoise(), adjacency, ledger, charge)
+    charge = ledger.charge(terms)
+    return Account(Budget(terms.epsilon), noise or SecureNoise(), terms.adjacency, ledger, charge)
 
 
 def study_account(epsilon: Exact, *, adjacency: Sequence[Adjacency], seed: int) -> Account:

@@ -1,4 +1,14 @@
-"""Who counts as a neighbour: the notion that epsilon is a promise about."""
+"""Who counts as a neighbour: the notion that epsilon is a promise about.
+
+A step is an amount (30 MW), a share of something public (15% of a turbine's capacity), or relative:
+20% of the entry's own value (`RELATIVE`). Neighbours by a relative step ``r`` have one entry that
+differs by a factor of at most ``1 + r``; docs/maths/relative-steps.md has the proofs.
+
+Most often one entry differs. Where entries have times, all entries of a calendar block may: an
+hour, a day or a week of one turbine. Blocks are *nested*: every entry is in one hour, every hour in
+one day, every day in one week. So `blocks_in` can say how many blocks of one kind make up one of
+another, which is all that the ledger needs to compare promises about them.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +22,91 @@ from gridveil.errors import InputError, show_exact
 from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.sealed import Limits
 
+RELATIVE = "of its value"
+"""The unit of relative steps."""
+
+
+def relative_steps(far: Fraction, step: Fraction) -> int:
+    """How many relative steps lead to a factor of ``1 + far``: the least ``k``, exactly.
+
+    >>> [relative_steps(Fraction(far), Fraction("0.2")) for far in ("0.2", "0.44", "19")]
+    [1, 2, 17]
+    """
+    if far <= 0:
+        return 0
+    # A float is nearly right; the rationals decide.
+    count = max(round(math.log1p(far) / math.log1p(step)) - 1, 0)
+    reached = (1 + step) ** count
+    while reached < 1 + far:
+        reached *= 1 + step
+        count += 1
+    return count
+
+
+def steps_over(low: float, high: float, alpha: Fraction, unit: str) -> int:
+    """How many steps lead from one end of a range to the other."""
+    if unit == RELATIVE:
+        return relative_steps(Fraction(high) / Fraction(low) - 1, alpha)
+    return math.ceil((Fraction(high) - Fraction(low)) / alpha)
+
+
+def range_unit(unit: str) -> str:
+    """The unit of a range, by that of its steps."""
+    return "MW" if unit == RELATIVE else unit
+
+
+def show_step(alpha: Fraction, unit: str) -> str:
+    """A step in words: ``30 MW``, ``20% of its value``."""
+    if unit == RELATIVE:
+        return f"{show_exact(100 * alpha)}% {unit}"
+    return f"{show_exact(alpha)} {unit}"
+
+
+def show_apart(alpha: Fraction, unit: str, steps: Fraction) -> str:
+    """How far apart values are that lie so many steps from each other, in words."""
+    if unit == RELATIVE:
+        return f"a factor of {math.exp(float(steps) * math.log1p(alpha)):,.4g}"
+    return f"{float(alpha * steps):,.4g} {unit}"
+
+
+_LEAST_SHARE, _MOST_SHARE = Fraction(1, 1000), Fraction(10)
+
+ENTRY = "entry"
+"""The smallest block: an entry by itself."""
+
+BLOCKS = {ENTRY: 0, "hour": 1, "day": 24, "week": 168}
+"""Blocks of entries, from small to large, and how many hours each has."""
+
+
+def blocks_in(whole: str, part: str, members: Mapping[str, int], *, clocks: int = 1) -> int:
+    """How many blocks of one kind, ``part``, hold all entries of a block of another, ``whole``.
+
+    One, if the part is no smaller: blocks are nested. Else as many as there are hours in a day,
+    say; of single entries, as many as one block holds at most (``members``).
+
+    By two clocks (UTC and a local one) blocks are not nested. A block of ``L`` hours by one is at
+    most ``L + 1`` hours by the other, where daylight saving ends, and begins anywhere: it touches
+    at most ``ceil((L + 1)/l) + 1`` blocks of ``l`` hours, which is at most ``L/l + 3``, and 3 if
+    ``L <= l``. Its entries are those of at most 3 blocks of its own kind.
+
+    >>> blocks_in("day", "week", {}), blocks_in("week", "day", {})
+    (1, 7)
+    >>> blocks_in("day", "entry", {"day": 144}), blocks_in("week", "day", {}, clocks=2)
+    (144, 10)
+    """
+    if BLOCKS[whole] <= BLOCKS[part]:
+        return 1 if clocks == 1 or whole == ENTRY else 3
+    if part == ENTRY:
+        return members[whole] * (1 if clocks == 1 else 3)
+    return BLOCKS[whole] // BLOCKS[part] + (0 if clocks == 1 else 3)
+
 
 @dataclass(frozen=True)
 class Adjacency:
     """Neighbours differ in one entry of a parameter, by at most ``alpha``, inside its range.
 
-    Length, order, missing rows and everything public are the same in both.
+    Or in all entries of one calendar block, each by at most ``alpha``. Length, order, missing rows
+    and everything public are the same in both.
 
     Parameters
     ----------
@@ -26,7 +115,7 @@ class Adjacency:
     alpha
         How far the one entry may move.
     unit
-        Of alpha and of the range.
+        Of alpha, and of the range unless alpha is `RELATIVE`.
     limits
         The public range of an entry.
     entries
@@ -36,6 +125,13 @@ class Adjacency:
         ledger compares amounts, not shares.
     key
         What the ledger knows the parameter by, whatever the words: ``"power"``, ``"load"``.
+    block, whose
+        What differs as a whole: ``"entry"``, or a calendar ``"hour"``, ``"day"`` or ``"week"``, and
+        whose it is: ``"turbine"``.
+    members
+        The most entries that an hour, a day and a week hold, if that is known.
+    clock
+        Whose hours and days they are: ``"UTC"``, or ``"as written"``.
     """
 
     parameter: str
@@ -46,6 +142,10 @@ class Adjacency:
     wholes: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
     measure: str = ""
     key: str = ""
+    block: str = ENTRY
+    whose: str = ""
+    members: Mapping[str, int] = field(default_factory=dict, hash=False)
+    clock: str = ""
 
     def __post_init__(self) -> None:
         if not self.key:
@@ -63,10 +163,16 @@ class Adjacency:
         wholes: Mapping[str, Fraction] | None = None,
         measure: str = "",
         key: str = "",
+        block: str = ENTRY,
+        whose: str = "",
+        members: Mapping[str, int] | None = None,
+        clock: str = "",
     ) -> Adjacency:
         """Check what a user gave and make an adjacency of it."""
         amount = exact(alpha, name="alpha", unit=None if unit.startswith("of ") else unit)
-        width = Fraction(limits.high) - Fraction(limits.low)
+        if unit == RELATIVE:
+            _check_relative(parameter, amount, limits)
+        width = _width(limits, unit)
         if amount > width:
             raise InputError(
                 f"alpha is {show_exact(amount)} {unit}, more than the whole range {limits} of "
@@ -75,20 +181,34 @@ class Adjacency:
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")
-        return cls(parameter, amount, unit, limits, entries, wholes or {}, measure, key)
+        return cls(
+            parameter,
+            amount,
+            unit,
+            limits,
+            entries,
+            wholes or {},
+            measure,
+            key,
+            block,
+            whose,
+            members or {},
+            clock,
+        )
 
     @property
     def width(self) -> Fraction:
         """How far it is from one end of the range to the other, in the unit of alpha."""
-        return Fraction(self.limits.high) - Fraction(self.limits.low)
+        return _width(self.limits, self.unit)
 
     @property
     def steps_over_range(self) -> int:
         """How many steps of alpha lead from one end of the range to the other."""
-        return math.ceil(self.width / self.alpha)
+        return steps_over(self.limits.low, self.limits.high, self.alpha, self.unit)
 
     def to_json(self, epsilon: Fraction) -> dict[str, Any]:
         """The adjacency as the statement has it."""
+        larger = {"block": self.block, "whose": self.whose} if self.block != ENTRY else {}
         return {
             "parameter": self.parameter,
             "alpha": str(self.alpha),
@@ -96,11 +216,46 @@ class Adjacency:
             "range": [self.limits.low, self.limits.high],
             "entries": self.entries,
             "epsilon_over_whole_range": str(epsilon * self.steps_over_range),
+            **larger,
         }
 
     def __str__(self) -> str:
-        what = f"one of {self.entries:,} entries of {self.parameter}"
-        return f"{what} by {show_exact(self.alpha)} {self.unit}"
+        what = show_neighbour(self.to_json(Fraction(1)))
+        return f"{what} by {show_step(self.alpha, self.unit)}"
+
+
+def _width(limits: Limits, unit: str) -> Fraction:
+    low, high = Fraction(limits.low), Fraction(limits.high)
+    return high / low - 1 if unit == RELATIVE else high - low
+
+
+def _check_relative(parameter: str, amount: Fraction, limits: Limits) -> None:
+    if limits.low <= 0:
+        raise InputError(
+            f"alpha of {parameter} is a share of each value, and its public range {limits} does "
+            "not begin above 0.",
+            remedy="Give a range of values above 0: --range 0.1:5000 (limits=(0.1, 5000)). Smaller "
+            "values are released as if they were at its lower end.",
+        )
+    if not _LEAST_SHARE <= amount <= _MOST_SHARE:
+        raise InputError(
+            f"alpha of {parameter} is {show_exact(100 * amount)}% of each value.",
+            remedy="Give a share between 0.1% and 1000%.",
+        )
+
+
+def show_unit(one: Mapping[str, Any]) -> str:
+    """What a guarantee is for, in words, from what the statement has of it."""
+    if one.get("block", ENTRY) == ENTRY:
+        return f"one entry of {one['parameter']}"
+    return f"all entries of {one['parameter']} of one {one['whose']} in one {one['block']}"
+
+
+def show_neighbour(one: Mapping[str, Any]) -> str:
+    """What differs between neighbours, in words, from what the statement has of them."""
+    if one.get("block", ENTRY) == ENTRY:
+        return f"one of {one['entries']:,} entries of {one['parameter']}"
+    return f"all entries of {one['parameter']} of one {one['whose']} in one calendar {one['block']}"
 
 
 def _counted_in(unit: str) -> str:

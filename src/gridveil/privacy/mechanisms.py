@@ -17,77 +17,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, LedgerError, ReleaseAborted, show_exact
-from gridveil.privacy.account import Account
+from gridveil.errors import InputError, LedgerError, ReleaseAborted
+from gridveil.privacy.account import Account, Record
 from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.noise import Integers
 from gridveil.privacy.sealed import Limits, Sealed, unseal
-from gridveil.privacy.sensitivity import (
-    Calibration,
-    Sensitivity,
-    calibrate_laplace,
-    calibrate_noisy_max,
-)
+from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, calibrate_noisy_max
 
 Vector = NDArray[np.float64]
-Blocks = Callable[[], Iterator[Vector]]
-"""A long private column as blocks of rows; each call starts again from the first row."""
-
 _FROM_OUTSIDE = (GeneratorExit, KeyboardInterrupt, SystemExit)
 
 T = TypeVar("T")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True)
-class Record:
-    """What a mechanism did, for the statement: everything in it is public."""
+class Blocks(Protocol):
+    """A long private column, read in blocks of rows; each call starts again from the first row.
 
-    query: str
-    noise: str
-    unit: str
-    size: int
-    sensitivity: Sensitivity
-    calibration: Calibration
-    limits: Limits
+    A column that is too long for memory can't be sealed as an array, and a mechanism needs several
+    passes over it, so the seal holds an object that can read it again. Those of wind records are
+    two classes of plain data, `HeldPower` (an array and a place in it) and `StreamedPower` (files,
+    columns and rows). To check of a reader: every pass gives the same rows in the same order; where
+    blocks end depends on what is public alone; every value lies in the seal's range, clipped as it
+    is read; and no value is kept beyond its block. What it raises stays inside the mechanism.
+    """
 
-    @property
-    def epsilon(self) -> Fraction:
-        """The epsilon that was spent."""
-        return self.calibration.epsilon
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as the statement has it."""
-        return {
-            "query": self.query,
-            "noise": self.noise,
-            "scale": self.calibration.scale_in_units,
-            "unit": self.unit,
-            "size": self.size,
-            "epsilon": str(self.epsilon),
-            "epsilon_of_privacy_map": float(self.calibration.mapped),
-            "sensitivity": {
-                "value": float(self.sensitivity.value),
-                "tolerance": float(self.sensitivity.tolerance),
-                "moving": self.sensitivity.moving,
-                "grid_steps": self.calibration.steps,
-                "why": self.sensitivity.why,
-                "proved": self.sensitivity.proved,
-            },
-            "grid": str(self.calibration.grid),
-            "range": [self.limits.low, self.limits.high],
-        }
-
-    def __repr__(self) -> str:
-        return (
-            f"Record({self.query}: {self.noise}, scale {self.calibration.scale_in_units:.4g} "
-            f"{self.unit}, epsilon {show_exact(self.epsilon)})"
-        )
+    def __call__(self) -> Iterator[Vector]:
+        """The blocks, from the first row on."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +102,8 @@ def laplace(
         Where the query failed; its epsilon stays spent.
     """
     record = _laplace_record(sealed, name, sensitivity, epsilon, size, limits, unit, grid)
+    if query is not None:
+        sensitivity.check_moving(record.size)
     account.spend(record)
     value = _quietly(lambda: _add_laplace(account, _answer(sealed, query, record.size), record))
     if value is None:

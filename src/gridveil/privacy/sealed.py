@@ -49,7 +49,8 @@ class Sealed(Generic[T]):
     Parameters
     ----------
     contents
-        The private value: an array, or a source of blocks of one.
+        The private value: an array, several, or a reader of one that is too long for memory (see
+        `Blocks` in `mechanisms`).
     name
         What it is, in one of the words of the statement: ``"wind power"``, ``"capacity"``.
     shape

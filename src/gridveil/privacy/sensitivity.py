@@ -11,10 +11,12 @@ side is a whole number: it is at most ``floor(D/g) + k``.
 
 **Moving.** Fix two neighbours. A coordinate is moving unless its *computed* value has the same bits
 for both: then it rounds to the same step and needs no tolerance. ``moving`` bounds how many are,
-for the worst two neighbours. A coordinate may be left out only if it is computed from entries that
-are the same for both, by operations whose result depends on no other entry: an entry times its own
-coefficient is; a block of a matrix product is not, since libraries order their sums by the size of
-the whole. A query that can't say so counts all of its coordinates.
+for the worst two neighbours. The assumption behind counting fewer than all is that the coordinates
+are *separate*: each is computed from entries of its own, by operations whose result depends on no
+other entry. The data itself is, and an entry times its own coefficient; a block of a matrix product
+is not, since libraries order their sums by the size of the whole. So `laplace` refuses a query that
+counts fewer coordinates than it has, unless its sensitivity says ``separate=True``: these are the
+places to check (``grep separate=``).
 
 **Numerical error.** ``D`` bounds the computed answers: a computed moving coordinate may be off by a
 public ``tolerance`` for either neighbour, so ``D = value + 2 * k * tolerance``.
@@ -52,10 +54,13 @@ class Sensitivity:
         The reason, in a sentence that goes into the statement.
     moving
         How many coordinates can differ, in any bit, between the computed answers of two neighbours.
+        Noisy max, where each score counts for itself, does not use it.
     tolerance
         Public bound on the numerical error of one computed coordinate.
     proved
         False where the bound is assumed, not proved: the release is then not ``dp_valid``.
+    separate
+        Whether every coordinate is computed from entries of its own alone, see above.
     """
 
     value: Fraction
@@ -63,12 +68,23 @@ class Sensitivity:
     moving: int = 1
     tolerance: Fraction = Fraction(0)
     proved: bool = True
+    separate: bool = False
 
     def __post_init__(self) -> None:
         if self.value <= 0 or self.tolerance < 0 or self.moving < 1:
             raise InputError(
                 "A sensitivity needs a positive value, a tolerance of at least 0 and at least "
                 f"one moving coordinate: {self.value}, {self.tolerance}, {self.moving}."
+            )
+
+    def check_moving(self, size: int) -> None:
+        """Raise `InputError` if a query of this size leaves coordinates out that may move."""
+        if self.moving < size and not self.separate:
+            raise InputError(
+                f"{self.moving} of {size} coordinates count as moving, and nothing says that the "
+                "others are computed apart from them.",
+                remedy="Count all of them (moving=), or show that each is computed from entries "
+                "of its own alone (separate=True).",
             )
 
     @property

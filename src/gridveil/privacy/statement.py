@@ -23,6 +23,7 @@ from typing import Any
 from gridveil import __version__
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
+from gridveil.privacy.adjacency import ENTRY, show_apart, show_neighbour, show_step
 
 SCHEMA_VERSION = 1
 STATEMENT_FILE = "release.json"
@@ -153,7 +154,7 @@ def make_statement(account: Account, facts: Facts) -> Statement:
                 "epsilon": str(total),
                 "neighbours": [one.to_json(total) for one in account.adjacency],
                 "epsilon_of_k_entries": {str(k): str(k * total) for k in _GROUPS},
-                "adjacency": f"{ADJACENCY} {facts.adjacency}".strip(),
+                "adjacency": f"{_adjacency(account)} {facts.adjacency}".strip(),
             },
             "mechanisms": [record.to_json() for record in account.records],
             "composition": "sequential: the epsilons of the mechanisms add up",
@@ -171,7 +172,11 @@ def make_statement(account: Account, facts: Facts) -> Statement:
                 "epsilon_so_far_for_alpha": str(charge.epsilon_for_alpha),
                 "epsilon_so_far_over_whole_range": str(charge.epsilon_over_range),
                 "reference_alpha": {
-                    name: {"alpha": str(one.alpha), "unit": one.unit}
+                    name: {
+                        "alpha": str(one.alpha),
+                        "unit": one.unit,
+                        **({} if one.block == ENTRY else {"block": one.block}),
+                    }
                     for name, one in charge.reference.items()
                 },
                 "aborts_outside_epsilon": charge.earlier_aborts,
@@ -191,6 +196,21 @@ def make_statement(account: Account, facts: Facts) -> Statement:
             "software": dict(_software()),
             "files": [],
         }
+    )
+
+
+def _adjacency(account: Account) -> str:
+    larger = [one for one in account.adjacency if one.block != ENTRY]
+    if not larger:
+        return ADJACENCY
+    whole = " or ".join(
+        f"all entries of {one.parameter} of one {one.whose} in one calendar {one.block} (times: "
+        f"{one.clock}{', from Monday' if one.block == 'week' else ''})"
+        for one in larger
+    )
+    return (
+        f"Same public data, length, order and missing rows; {whole} differ, each by at most its "
+        "alpha, both values inside its range."
     )
 
 
@@ -258,8 +278,7 @@ def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
     guarantee = body["guarantee"]
     epsilon = Fraction(guarantee["epsilon"])
     what = " or ".join(
-        f"one of {one['entries']:,} entries of {one['parameter']} by up to "
-        f"{show_exact(Fraction(one['alpha']))} {one['unit']}"
+        f"{show_neighbour(one)} by up to {show_step(Fraction(one['alpha']), one['unit'])}"
         for one in guarantee["neighbours"]
     )
     several = len(guarantee["neighbours"]) > 1
@@ -278,7 +297,7 @@ def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
     # At this distance epsilon is 10: who wants to know which of the two it is, can.
     open_ones = [
         f"values {of[one['parameter']] if several else ''}that are "
-        f"{float(WEAK * Fraction(one['alpha']) / epsilon):,.4g} {one['unit']} or more apart can "
+        f"{show_apart(Fraction(one['alpha']), one['unit'], WEAK / epsilon)} or more apart can "
         "be told from each other"
         for one in guarantee["neighbours"]
         if one not in known
@@ -291,8 +310,24 @@ def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
     return (
         f"Changing {what} changes the probability of any released outcome by a factor {most} "
         f"(epsilon {show_exact(epsilon)}{': next to no protection' if epsilon > WEAK else ''}).",
-        f"{'. '.join(second)}; for ten entries at once {'it' if not open_ones else 'epsilon'} is "
-        f"{show_exact(10 * epsilon)}.",
+        f"{'. '.join(second)}; for ten {_plural(guarantee)} at once "
+        f"{'it' if not open_ones else 'epsilon'} is {show_exact(10 * epsilon)}."
+        + _windows(guarantee, epsilon),
+    )
+
+
+def _plural(guarantee: Mapping[str, Any]) -> str:
+    blocks = {one.get("block", ENTRY) for one in guarantee["neighbours"]}
+    return f"such {blocks.pop()}s" if blocks.isdisjoint({ENTRY}) else "entries"
+
+
+def _windows(guarantee: Mapping[str, Any], epsilon: Fraction) -> str:
+    """A window that begins at any moment touches two calendar blocks of its length."""
+    blocks = {one["block"] for one in guarantee["neighbours"] if "block" in one}
+    return "".join(
+        f" A {block} that begins at any other moment touches two of them: epsilon "
+        f"{show_exact(2 * epsilon)}."
+        for block in sorted(blocks)
     )
 
 
@@ -313,7 +348,8 @@ def show_steps(ledger: Mapping[str, Any]) -> str:
     """The steps that the total of all releases is about, in words: one size a parameter."""
     reference = ledger["reference_alpha"]
     return " or ".join(
-        f"{show_exact(Fraction(one['alpha']))} {one['unit']}"
+        show_step(Fraction(one["alpha"]), one["unit"])
+        + (f" by all entries of a {one['block']}" if "block" in one else "")
         + (f" ({name})" if len(reference) > 1 else "")
         for name, one in reference.items()
     )

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from gridveil.errors import show_exact
+from gridveil.privacy.adjacency import RELATIVE, show_apart, show_step, show_unit
 from gridveil.privacy.statement import WEAK, Statement, show_steps
 
 Level = Literal["strong", "medium", "steps", "weak", "none"]
@@ -67,7 +68,7 @@ def strength_of(statement: Statement) -> Strength:
     widest = max(neighbours, key=lambda one: Fraction(one["epsilon_over_whole_range"]))
     alone = statement.epsilon, Fraction(widest["epsilon_over_whole_range"])
     step, whole = alone if ledger is None else _so_far(ledger, neighbours, *alone)
-    steps = " or ".join(f"{_step(one)} of one entry of {one['parameter']}" for one in neighbours)
+    steps = " or ".join(f"{_step(one)} of {show_unit(one)}" for one in neighbours)
     headline = f"Protects steps of up to {steps}: epsilon {show_exact(statement.epsilon)}"
     level = _level(step, whole)
     reason = _reason(level, step, whole, widest)
@@ -120,11 +121,14 @@ def _reason(level: Level, step: Fraction, whole: Fraction, widest: dict[str, Any
     if whole <= WEAK:
         plain = f"{of}{_short(whole)}."
         return plain if step <= _STRONG else f"Epsilon for a step is above {_STRONG}. {plain}"
-    apart = math.floor(WEAK / step) * Fraction(widest["alpha"])
+    alpha, unit, steps = Fraction(widest["alpha"]), widest["unit"], WEAK // step
+    apart = f"{show_exact(steps * alpha)} {unit}"
+    if unit == RELATIVE:
+        apart = show_apart(alpha, unit, Fraction(steps))
     told = "not protected" if level == "steps" else "known roughly"
     return (
         f"A whole value of {widest['parameter']} is {told}: two that lie more than "
-        f"{show_exact(apart)} {widest['unit']} apart have an epsilon above {WEAK} and can be told "
+        f"{apart} apart have an epsilon above {WEAK} and can be told "
         f"apart. {of}{_short(whole)}."
     )
 
@@ -136,4 +140,4 @@ def _short(value: Fraction) -> str:
 
 
 def _step(one: dict[str, Any]) -> str:
-    return f"{show_exact(Fraction(one['alpha']))} {one['unit']}"
+    return show_step(Fraction(one["alpha"]), one["unit"]).replace("its value", "the value")

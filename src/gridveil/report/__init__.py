@@ -1,1 +1,1 @@
-"""The report: one self-contained page, made from the statement and released data only."""
+"""The report: one self-contained page, made from the statement and released data only. Internal."""

@@ -18,6 +18,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gridveil.privacy.adjacency import RELATIVE, relative_steps
+
 _ENTRIES = (1, 2, 5, 10)
 # So many values are a short list, however few entries there are.
 _SHORT = 10
@@ -96,11 +98,14 @@ def infer(
     (1.0, 100.0, 0.982)
     """
     truth, shown = np.asarray(real, dtype=float), np.asarray(released, dtype=float)
+    relative = unit == RELATIVE
+    near = float(alpha) * (np.abs(truth) if relative else np.ones(len(truth)))
     values, place, counts = np.unique(truth, return_inverse=True, return_counts=True)
     middles = (values[1:] + values[:-1]) / 2
     guessed = np.searchsorted(middles, shown)
     # As it is shown, in six digits: differences of numbers are off in the last ones.
-    spacing = float(f"{np.median(np.diff(values)):g}") if len(values) > 1 else None
+    apart = np.diff(values) / (np.abs(values[:-1]) if relative else 1.0)
+    spacing = float(f"{np.median(apart):g}") if len(values) > 1 else None
     return Inference(
         parameter=parameter,
         unit=unit,
@@ -108,17 +113,21 @@ def infer(
         distinct=len(values),
         recovered=float((guessed == place).mean()),
         common=float(counts.max() / len(truth)),
-        within=float((np.abs(shown - truth) <= float(alpha)).mean()),
+        within=float((np.abs(shown - truth) <= near).mean()),
         alpha=float(alpha),
         spacing=spacing,
         sure_of_alpha=certainty(epsilon),
         sure_of_spacing=None
         if spacing is None
-        else certainty(epsilon * math.ceil(Fraction(str(spacing)) / alpha)),
+        else certainty(epsilon * _steps(Fraction(str(spacing)), alpha, relative)),
         guessed_within=None
         if guess is None
-        else float((np.abs(np.asarray(guess) - truth) <= float(alpha)).mean()),
+        else float((np.abs(np.asarray(guess) - truth) <= near).mean()),
     )
+
+
+def _steps(far: Fraction, alpha: Fraction, relative: bool) -> int:
+    return relative_steps(far, alpha) if relative else math.ceil(far / alpha)
 
 
 def certainty(epsilon: Fraction) -> float:

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
+from gridveil.privacy.adjacency import range_unit, show_step, show_unit
 from gridveil.privacy.statement import Statement, largest_factor, show_steps
 from gridveil.privacy.strength import strength_of
 from gridveil.report import attack as inference
@@ -160,18 +161,19 @@ def _changes(statement: Statement) -> list[tuple[str, Fraction]]:
     guarantee = statement.body["guarantee"]
     found = [
         (
-            f"one entry of {one['parameter']} by {show_exact(Fraction(one['alpha']))} "
-            f"{one['unit']}",
+            f"{show_unit(one)} by {show_step(Fraction(one['alpha']), one['unit'])}",
             statement.epsilon,
         )
         for one in guarantee["neighbours"]
     ]
+    blocks = {one.get("block", "") for one in guarantee["neighbours"]}
+    units = "entries" if "" in blocks else f"such {blocks.pop()}s"
     for k, epsilon in guarantee["epsilon_of_k_entries"].items():
-        found.append((f"{k} entries at once, each by that much", Fraction(epsilon)))
+        found.append((f"{k} {units} at once, each by that much", Fraction(epsilon)))
     for one in guarantee["neighbours"]:
         low, high = one["range"]
-        where = f"anywhere in [{low:.10g}, {high:.10g}] {one['unit']}"
-        words = f"one entry of {one['parameter']}, {where}"
+        where = f"anywhere in [{low:.10g}, {high:.10g}] {range_unit(one['unit'])}"
+        words = f"{show_unit(one)}, {where}"
         found.append((words, Fraction(one["epsilon_over_whole_range"])))
     return sorted(found, key=lambda change: change[1])
 

@@ -5,7 +5,11 @@ A study works on public or made-up data with seeded noise. It is not a release.
 
 from __future__ import annotations
 
+from gridveil.studies.fig2 import Fig2
+from gridveil.studies.fig3 import Fig3
+from gridveil.studies.fig4 import Fig4
+from gridveil.studies.fig5 import Fig5
 from gridveil.studies.plan import Plan, Run, Study
 from gridveil.studies.runner import Findings, run_study
 
-__all__ = ["Findings", "Plan", "Run", "Study", "run_study"]
+__all__ = ["Fig2", "Fig3", "Fig4", "Fig5", "Findings", "Plan", "Run", "Study", "run_study"]

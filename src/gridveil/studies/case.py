@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid import cases, read_case
-from gridveil.grid.methods import FAILED
-from gridveil.grid.network import Network
-from gridveil.grid.opf import Solutions, solve_population
-from gridveil.grid.parameters import Problem
-from gridveil.grid.population import Population, sample_population
-from gridveil.grid.queries import CostQuery, Parts
+from gridveil.grid.methods import PENALTY
+from gridveil.grid.methods.paper import FAILED
+from gridveil.grid.methods.queries import CostQuery, Parts
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.population import Population, sample_population, take
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.release import GridPlan, plan
-from gridveil.grid.requests import PENALTY
-from gridveil.grid.restoring.oracle import take
 from gridveil.privacy.budget import exact
 from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.plan import Cell
@@ -130,7 +129,7 @@ class KnownCosts(CostQuery):
     """The cost query of a public network: its real costs are known, and not worked out again."""
 
     def __init__(
-        self, problem: Problem, alphas: dict[str, Fraction], case: Case, *, unit: float = 1.0
+        self, problem: ReleaseProblem, alphas: dict[str, Fraction], case: Case, *, unit: float = 1.0
     ) -> None:
         self.case = case
         super().__init__(problem, alphas, unit=unit)
@@ -148,7 +147,7 @@ class OneCost(KnownCosts):
     """The same query on data for which a model has this cost."""
 
     def __init__(
-        self, problem: Problem, alphas: dict[str, Fraction], case: Case, cost: float
+        self, problem: ReleaseProblem, alphas: dict[str, Fraction], case: Case, cost: float
     ) -> None:
         self.known = cost
         super().__init__(problem, alphas, case)
@@ -241,7 +240,7 @@ class GridWorld:
                 self.case.population,
                 epsilon=epsilon,
                 alpha=alpha,
-                method=method,  # type: ignore[arg-type]
+                method=method,
                 limits=RANGE,
                 **options,
             )

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from gridveil.audits.checks import Sampler
-from gridveil.grid.opf import solve_population
-from gridveil.grid.population import Population
-from gridveil.grid.queries import Parts
+from gridveil.auditing.checks import Sampler
+from gridveil.grid.methods.queries import Parts
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Sealed
 from gridveil.studies.case import GridWorld, KnownCosts

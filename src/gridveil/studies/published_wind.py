@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.studies.turbine import GAMMA, RIDGE, WindWorld
-from gridveil.wind.restore import restore
+from gridveil.wind.restoration.restore import restore
 
 Vector = NDArray[np.float64]
 Answers = Callable[[WindWorld, Vector, float, float, np.random.Generator, int], Vector]

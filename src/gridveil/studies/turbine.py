@@ -20,14 +20,15 @@ from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.plan import Cell
 from gridveil.wind.demo import made_up
 from gridveil.wind.features import RBF, Features
-from gridveil.wind.fit import Fit, default_features, fit_records
+from gridveil.wind.methods import Wpo
 from gridveil.wind.records import Records, read_records
+from gridveil.wind.regression import Fit, default_features, fit_records
 from gridveil.wind.release import WindPlan, plan
 
 Vector = NDArray[np.float64]
 
-RIDGE = 1e-3
-GAMMA = 1e-5
+RIDGE = Wpo.default("ridge")
+GAMMA = Wpo.default("gamma_records")
 
 NAMES = {"laplace": "Laplace", "wpo": "WPO", "tuned": "GridVeil", "published": "published code"}
 COLOURS = {"laplace": ORANGE, "wpo": BLUE, "tuned": GREEN, "published": PURPLE}
@@ -78,10 +79,8 @@ class WindWorld:
                 self.records,
                 epsilon=epsilon,
                 alpha=alpha,
-                method=key[2],  # type: ignore[arg-type]
+                method=key[2],
                 features=self.turbine.features,
-                ridge=RIDGE,
-                gamma_records=GAMMA,
             )
         planned = self._plans[key]
         return np.concatenate(list(planned.run(planned.study(seed)).blocks()))

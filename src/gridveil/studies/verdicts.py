@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.audits.attacks import Outcomes, linear, values
-from gridveil.audits.checks import (
+from gridveil.auditing.attacks import Outcomes, linear, values
+from gridveil.auditing.checks import (
     FALSE_ALARM,
     Audit,
     Frequency,
@@ -27,7 +27,7 @@ from gridveil.audits.checks import (
     Verdict,
 )
 from gridveil.errors import NotPrivateWarning
-from gridveil.grid.restoring.oracle import take
+from gridveil.grid.model.population import take
 from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.budget import exact
 from gridveil.studies import published_wind as published

@@ -21,8 +21,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from gridveil.cluster import connect
 from gridveil.errors import GridveilError, InputError, NotPrivateWarning
+from gridveil.grid.opf.workers import connect
 from gridveil.studies.plan import Measures, Plan, Run
 
 Result = tuple[Run, Measures]

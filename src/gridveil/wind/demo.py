@@ -28,7 +28,7 @@ def power_curve(turbine_type: str = TURBINE) -> tuple[Vector, Vector]:
     Raises
     ------
     InputError
-        Where windpowerlib has no curve of such a turbine.
+        If windpowerlib has no curve of such a turbine.
     """
     with warnings.catch_warnings():
         # windpowerlib calls pandas in ways that newer versions of it deprecate.

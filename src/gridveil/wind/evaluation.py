@@ -6,6 +6,7 @@ to the real data would tell more about it than epsilon allows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -15,18 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.bundle import OWNER_MARK, read_statement, write_owner_file
-from gridveil.errors import InputError
+from gridveil.errors import InputError, wrong_type
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.privacy.sealed import unseal
 from gridveil.privacy.statement import Statement
+from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.attack import Inference, infer
 from gridveil.report.inference import inference_section
 from gridveil.report.page import Section, owner_page
 from gridveil.report.parts import Table
-from gridveil.wind.feature_words import features_from
-from gridveil.wind.fit import Fit, fit_records
+from gridveil.wind.features import features_from
 from gridveil.wind.records import Records, read_records
+from gridveil.wind.regression import Fit, fit_records
 from gridveil.wind.report import Sample, comparison, take_sample
 
 Vector = NDArray[np.float64]
@@ -80,7 +81,7 @@ class Evaluation:
         Raises
         ------
         InputError
-            Where the file would be inside a bundle, or can't be written.
+            If the file would be inside a bundle, or can't be written.
         """
         page = owner_page(
             self.statement,
@@ -132,8 +133,10 @@ def evaluate(bundle: Path | str, against: Any) -> Evaluation:
     Raises
     ------
     InputError
-        Where the bundle is no wind release, or the records are not the ones it was made from.
+        If the bundle is not a wind release, or the records are not those it was made from.
     """
+    if not isinstance(bundle, (str, os.PathLike)):
+        raise wrong_type("folder", bundle, remedy="Name the folder that release.write wrote.")
     folder = Path(bundle)
     statement = _statement(folder)
     settings = statement.body["settings"]

@@ -1,14 +1,13 @@
 """Public feature maps: from public columns (wind speed and the like) to regression features.
 
-A feature map is fixed by its settings alone.  Nothing is learnt from data: centres, knots and
-ranges are given, so a release may publish them.  Maps add up: `RBF() + Columns("direction")` has
-the features of both.
+A feature map is fixed by its settings alone: centres, knots and ranges are given, not learnt, so a
+release may publish them.  `RBF() + Columns("direction")` has the features of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,36 +25,63 @@ class Features(Protocol):
     @property
     def width(self) -> int:
         """Number of features, `p`."""
-        ...
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One name a feature."""
-        ...
+        """The name of each feature."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The public columns that it reads."""
-        ...
 
     def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
         """Compute the features: `(rows, p)`."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Return the settings, ready for JSON."""
-        ...
 
 
 class _Map:
     """`a + b` puts the features of `b` after those of `a`."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each feature."""
+        raise NotImplementedError
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return len(self.names)
+
     def __add__(self, other: Features) -> Sum:
         return Sum(*_parts(self), *_parts(other))
 
 
+class _OneColumn(_Map):
+    """A map of one public column, made for values from `low` to `high`."""
+
+    low: float
+    high: float
+    column: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The public column that it reads."""
+        return (self.column,)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The lowest and highest value that the features tell from others."""
+        return self.low, self.high
+
+    @property
+    def _ends(self) -> dict[str, float]:
+        return {"low": float(self.low), "high": float(self.high)}
+
+
 @dataclass(frozen=True)
-class RBF(_Map):
+class RBF(_OneColumn):
     """Gaussian bumps `exp(-((x - mu_j) / spread)^2)` with evenly spaced centres.
 
     Parameters
@@ -78,6 +104,7 @@ class RBF(_Map):
     count: int = 5
     low: float = 2.5
     high: float = 12.5
+    _: KW_ONLY
     spread: float | None = None
     column: str = "speed"
 
@@ -89,45 +116,38 @@ class RBF(_Map):
             raise ValueError(f"spread is {self.spread}; give a positive width or leave it out")
 
     @property
+    def _width(self) -> float:
+        return 2.0 if self.spread is None else float(self.spread)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """From a bump's width below the first centre to one above the last."""
+        return self.low - self._width, self.high + self._width
+
+    @property
     def centres(self) -> Floats:
         """The centres `mu_j`."""
         return np.linspace(self.low, self.high, self.count)
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.count
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """One name a feature."""
+        """The name of each feature."""
         return tuple(f"rbf({self.column}, {mu:g})" for mu in self.centres)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The public column that it reads."""
-        return (self.column,)
 
     def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
         """Compute the features."""
-        spread = 2.0 if self.spread is None else self.spread
-        away = (_column(columns, self.column)[:, None] - self.centres) / spread
+        away = (_column(columns, self.column)[:, None] - self.centres) / self._width
         away *= -away
         return np.exp(away, out=away)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings, ready for JSON."""
-        spread = 2.0 if self.spread is None else float(self.spread)
-        return {
-            "features": "rbf",
-            "column": self.column,
-            "centres": self.centres.tolist(),
-            "spread": spread,
-        }
+        settings = {"column": self.column, "centres": self.centres.tolist()}
+        return {"features": "rbf"} | settings | {"spread": self._width}
 
 
 @dataclass(frozen=True)
-class Polynomial(_Map):
+class Polynomial(_OneColumn):
     """Legendre polynomials of degree 0 to `degree` on `[low, high]`.
 
     They span all polynomials of that degree and are far better conditioned than powers.  Values
@@ -137,6 +157,7 @@ class Polynomial(_Map):
     degree: int
     low: float = 0.0
     high: float = 25.0
+    _: KW_ONLY
     column: str = "speed"
 
     def __post_init__(self) -> None:
@@ -145,19 +166,9 @@ class Polynomial(_Map):
         _check_range(self.low, self.high, strict=True)
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.degree + 1
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """One name a feature."""
-        return tuple(f"legendre({self.column}, {k})" for k in range(self.width))
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The public column that it reads."""
-        return (self.column,)
+        """The name of each feature."""
+        return tuple(f"legendre({self.column}, {k})" for k in range(self.degree + 1))
 
     def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
         """Compute the features."""
@@ -167,20 +178,22 @@ class Polynomial(_Map):
 
     def describe(self) -> dict[str, Any]:
         """Return the settings, ready for JSON."""
-        return {"features": "legendre", "column": self.column, "degree": self.degree} | _ends(self)
+        settings = {"column": self.column, "degree": self.degree}
+        return {"features": "legendre"} | settings | self._ends
 
 
 @dataclass(frozen=True)
-class BSpline(_Map):
+class BSpline(_OneColumn):
     """`count` B-splines on evenly spaced knots over `[low, high]`; they sum to one everywhere.
 
     Values outside the range are clamped to its ends.
     """
 
     count: int
-    degree: int = 3
     low: float = 0.0
     high: float = 25.0
+    _: KW_ONLY
+    degree: int = 3
     column: str = "speed"
     _spline: _Spline = field(init=False, repr=False, compare=False)
 
@@ -194,19 +207,9 @@ class BSpline(_Map):
         object.__setattr__(self, "_spline", _Spline(knots, np.eye(self.count), self.degree))
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.count
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """One name a feature."""
+        """The name of each feature."""
         return tuple(f"bspline({self.column}, {k})" for k in range(self.count))
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The public column that it reads."""
-        return (self.column,)
 
     def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
         """Compute the features."""
@@ -216,7 +219,7 @@ class BSpline(_Map):
     def describe(self) -> dict[str, Any]:
         """Return the settings, ready for JSON."""
         settings = {"column": self.column, "count": self.count, "degree": self.degree}
-        return {"features": "bspline"} | settings | _ends(self)
+        return {"features": "bspline"} | settings | self._ends
 
 
 @dataclass(frozen=True, init=False)
@@ -245,7 +248,7 @@ class Columns(_Map):
         scales = (scale,) * len(columns) if isinstance(scale, int | float) else tuple(scale)
         if len(scales) != len(columns):
             raise ValueError(f"{len(scales)} scales for {len(columns)} columns: give one for each")
-        if not all(np.isfinite(s) and s > 0 for s in scales):
+        if not all(0 < s < np.inf for s in scales):
             raise ValueError(f"scale is {scale}; give positive finite numbers")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "scale", tuple(float(s) for s in scales))
@@ -254,13 +257,8 @@ class Columns(_Map):
         return f"Columns({', '.join(map(repr, self.columns))}, scale={self.scale})"
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        return len(self.columns)
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """One name a feature."""
+        """The name of each feature."""
         return self.columns
 
     @property
@@ -294,13 +292,8 @@ class Sum(_Map):
         return " + ".join(map(repr, self.parts))
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        return sum(part.width for part in self.parts)
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """One name a feature."""
+        """The name of each feature."""
         return tuple(name for part in self.parts for name in part.names)
 
     @property
@@ -336,17 +329,68 @@ def _column(columns: Mapping[str, NDArray[Any]], name: str) -> Floats:
     return values
 
 
-def _ends(features: Polynomial | BSpline) -> dict[str, float]:
-    return {"low": float(features.low), "high": float(features.high)}
-
-
 def _check_count(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
 
 
 def _check_range(low: float, high: float, strict: bool = False) -> None:
-    if not (
-        np.isfinite(low) and np.isfinite(high) and (low < high or (low == high and not strict))
-    ):
+    if not -np.inf < low <= high < np.inf or (strict and low == high):
         raise ValueError(f"the range [{low}, {high}] is empty or not finite: give low < high")
+
+
+def uncovered(features: Features, column: str, low: float, high: float) -> list[str]:
+    """Say of which maps of a column the range leaves out some of its public values."""
+    return [
+        f"{type(part).__name__} reaches from {part.reach[0]:g} to {part.reach[1]:g}"
+        for part in _parts(features)
+        if isinstance(part, _OneColumn) and part.column == column
+        if low < part.reach[0] or high > part.reach[1]
+    ]
+
+
+def features_from(described: Mapping[str, Any]) -> Features:
+    """Make the feature map that `describe` described."""
+    kind = described["features"]
+    if kind == "sum":
+        return Sum(*(features_from(part) for part in described["parts"]))
+    if kind == "columns":
+        return Columns(*described["columns"], scale=tuple(described["scale"]))
+    column = described["column"]
+    if kind == "rbf":
+        centres = described["centres"]
+        spread = described["spread"]
+        return RBF(len(centres), centres[0], centres[-1], spread=spread, column=column)
+    ends = {"low": described["low"], "high": described["high"], "column": column}
+    if kind == "legendre":
+        return Polynomial(described["degree"], **ends)
+    if kind == "bspline":
+        return BSpline(described["count"], degree=described["degree"], **ends)
+    raise ValueError(f"there are no features of kind {kind!r}")
+
+
+def parse_features(text: str) -> Features:
+    """Read features as the command line has them: ``rbf(5, 2.5, 12.5) + columns(temperature)``.
+
+    Raises
+    ------
+    ValueError
+        If the text does not name features.
+    """
+    parts = []
+    for piece in text.split("+"):
+        kind, _, rest = piece.strip().partition("(")
+        given = [word.strip() for word in rest.removesuffix(")").split(",") if word.strip()]
+        if kind == "columns":
+            parts.append(Columns(*given))
+        elif kind in _BY_NAME and rest.endswith(")") and 1 <= len(given) <= 3:
+            parts.append(_BY_NAME[kind](int(given[0]), *map(float, given[1:])))
+        else:
+            raise ValueError(
+                f"{piece.strip()!r} is not a feature map: use rbf(COUNT, LOW, HIGH), polynomial("
+                "DEGREE, LOW, HIGH), bspline(COUNT, LOW, HIGH) or columns(NAME, ...), joined by +"
+            )
+    return parts[0] if len(parts) == 1 else Sum(*parts)
+
+
+_BY_NAME: Mapping[str, Any] = {"rbf": RBF, "polynomial": Polynomial, "bspline": BSpline}

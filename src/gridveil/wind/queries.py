@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -32,9 +32,8 @@ from gridveil.privacy.account import Account
 from gridveil.privacy.mechanisms import Blocks, laplace, laplace_blocks
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace
-from gridveil.wind.fit import Fit
 from gridveil.wind.records import Records
-from gridveil.wind.regression import RUN, UNIT, UP, gamma, sum_runs
+from gridveil.wind.regression import RUN, UNIT, UP, Fit, gamma, sum_runs
 
 Vector = NDArray[np.float64]
 
@@ -72,8 +71,21 @@ class Query:
     sizes: Sequence[int]
     compute: Callable[[Sequence[Blocks]], Vector]
 
+    def of_group(self, group: int) -> Query:
+        """The same question, if so many records may move at once.
+
+        They move one after the other, so the answer moves by at most so many times its bound. All
+        coordinates count as moving already, and the tolerance is that of two computed answers.
+        """
+        whole = replace(
+            self.sensitivity,
+            value=self.sensitivity.value * group,
+            why=self.sensitivity.why + (f", for {group:,} records" if group > 1 else ""),
+        )
+        return replace(self, sensitivity=whole)
+
     def check(self, epsilon: Fraction) -> None:
-        """Raise `InputError` where the query can't be asked at this epsilon; opens nothing."""
+        """Raise `InputError` if the query can't be asked at this epsilon; opens nothing."""
         calibrate_laplace(self.sensitivity, epsilon, self.limits)
 
     def ask(self, account: Account, records: Records, epsilon: Fraction) -> Answer:
@@ -97,9 +109,13 @@ class Query:
         )
 
 
-def records_sensitivity(alpha: Fraction) -> Sensitivity:
-    """One record moves by at most alpha, and with it one coordinate; shares are rounded."""
-    return Sensitivity(alpha, "one record moves by at most alpha", tolerance=SHARE_TOLERANCE)
+def records_sensitivity(alpha: Fraction, group: int = 1) -> Sensitivity:
+    """A record moves by at most alpha, and with it one coordinate; shares are rounded.
+
+    In a group, so many records and coordinates do.
+    """
+    why = "one record moves by at most alpha" if group == 1 else "each of a group moves by alpha"
+    return Sensitivity(alpha * group, why, moving=group, tolerance=SHARE_TOLERANCE)
 
 
 def share_step(alpha: Fraction) -> Fraction:
@@ -108,14 +124,19 @@ def share_step(alpha: Fraction) -> Fraction:
 
 
 def ask_records(
-    account: Account, records: Records, alpha: Fraction, epsilon: Fraction, into: Vector
+    account: Account,
+    records: Records,
+    alpha: Fraction,
+    epsilon: Fraction,
+    into: Vector,
+    group: int = 1,
 ) -> float:
-    """Fill ``into`` with noisy records and give back the noise's scale."""
+    """Fill ``into`` with noisy records and return the noise's scale."""
     noisy = laplace_blocks(
         account,
         records.power,
         name="every record",
-        sensitivity=records_sensitivity(alpha),
+        sensitivity=records_sensitivity(alpha, group),
         epsilon=epsilon,
     )
     start = 0

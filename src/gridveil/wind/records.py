@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gridveil.errors import InputError
 from gridveil.privacy.ledger import Sketch
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.privacy.sealed import Sealed
-from gridveil.wind.reading.blocks import Columns, Contents, Span, Store
-from gridveil.wind.reading.capacity import Capacity, check_capacity
-from gridveil.wind.reading.cleaning import Layout, Tally, read_layout
-from gridveil.wind.reading.formulas import Formulas, check_names
-from gridveil.wind.reading.held import hold
-from gridveil.wind.reading.sketch import sketch_rows
-from gridveil.wind.reading.sources import Source, open_source
-from gridveil.wind.reading.streamed import stream as stream_records
-from gridveil.wind.reading.writers import (
+from gridveil.wind.io.columns import Formulas, check_names, check_times, is_zoned, plain_type
+from gridveil.wind.io.layout import Capacity, Layout, Tally, check_capacity, read_layout
+from gridveil.wind.io.sources import Source, open_source
+from gridveil.wind.io.store import Columns, Contents, Span, Store, hold
+from gridveil.wind.io.streamed import stream as stream_records
+from gridveil.wind.io.writers import (
     Released,
     output_schema,
     released_batches,
+    sketch_rows,
     to_frame,
     write_csv,
     write_parquet,
@@ -39,7 +37,7 @@ STREAM_ABOVE = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The records of one turbine, or all of them where no turbine is named.
+    """The records of one turbine, or all of them if no turbine is named.
 
     Parameters
     ----------
@@ -72,11 +70,17 @@ class Group:
         Raises
         ------
         InputError
-            Where a name is no published column of numbers.
+            If a name is not a published column of numbers.
         """
         for name in names:
             self._layout.resolve(name)
         return lambda: self._store.columns(self._span, names)
+
+    def times(self) -> NDArray[np.int64] | None:
+        """Seconds since 1970 of every row; None without a column of times."""
+        if self._layout.time is None:
+            return None
+        return np.concatenate(list(self._store.times(self._span)))
 
 
 class Records:
@@ -102,6 +106,8 @@ class Records:
         Private: the same, a source of blocks for each turbine.
     clipped
         Private, for the owner alone: how many values lay outside [0, capacity].
+    clock
+        Whose hours and days times are in: ``"UTC"`` with time zones, else ``"as written"``.
     speed_range
         Lowest and highest wind speed.
     streamed
@@ -130,7 +136,8 @@ class Records:
         self.formulas = tally.formula
         self.published = layout.published
         self.speed, self.power_column = layout.speed, layout.power
-        self.key, self.turbine = layout.key, layout.turbine
+        self.key, self.turbine, self.time = layout.key, layout.turbine, layout.time
+        self.clock = "UTC" if layout.time and _zoned(layout, layout.time) else "as written"
         self.speed_range = (tally.low, tally.high)
         self.streamed = streamed
         self.power = contents.power
@@ -175,7 +182,7 @@ class Records:
         ----------
         path
             The file; what its name ends in does not change the format, except that CSV is
-            compressed where it ends in ``.gz``.
+            compressed if it ends in ``.gz``.
         released
             Gives released power as shares of capacity in [0, 1], in the released order, in
             blocks of any size.
@@ -183,7 +190,7 @@ class Records:
         Raises
         ------
         InputError
-            Where there are more or fewer released values than records.
+            If there are more or fewer released values than records.
         """
         batches = released_batches(self._store, self._layout, self._schema, released)
         if self._kind.startswith("csv"):
@@ -192,7 +199,7 @@ class Records:
             write_parquet(Path(path), batches, self._schema)
 
     def to_table(self, values: ArrayLike) -> Any:
-        """Released records as a table of the kind that came in; pandas where files came in.
+        """Released records as a table of the kind that came in; pandas if files came in.
 
         Public columns have the types that they came with; power is a 64-bit float, always.
 
@@ -238,6 +245,7 @@ def read_records(
     unit: str = "kW",
     public: Sequence[str] = (),
     key: str | None = None,
+    time: str | None = None,
     turbine: str | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
     formulas: Formulas = "refuse",
@@ -248,7 +256,7 @@ def read_records(
 
     Only the columns that are named are read, and only they are released. Power outside
     [0, capacity] is clipped, however much of it. Rows are released by turbine, in the order of
-    the public key, or of all public columns where there is none.
+    the public key, or of all public columns if there is none.
 
     Which cells of power are missing is public, and that all others are numbers: one that is not is
     refused with its row. Which number it is, how it is written (``100``, ``1e2``) and the type of
@@ -269,6 +277,9 @@ def read_records(
         Further columns to publish in clear.
     key
         A public column that orders rows, such as the time; published in clear.
+    time
+        A public column of dates and times; published in clear, and the key. Those with a time
+        zone are read by UTC, others as they are written.
     turbine
         A public column that says which turbine a row is from; published in clear.
     missing
@@ -286,13 +297,22 @@ def read_records(
     Raises
     ------
     InputError
-        Where public input can't be used; no private value decides it or is named by it.
+        If public input can't be used; no private value decides it or is named by it.
     """
+    if time is not None and key not in (None, time):
+        raise InputError(
+            f"Rows can't be ordered by the time '{time}' and by the key '{key}'.",
+            remedy="Name the column of times with time= (--time), and leave key out.",
+        )
+    key = key if time is None else time
     _check_options(public, missing, formulas, unit, speed=speed, turbine=turbine, key=key)
     sizes = check_capacity(capacity, turbines=turbine is not None)
     opened = open_source(source)
     streamed = _is_streamed(opened, stream)
     layout = read_layout(opened, speed=speed, power=power, public=public, key=key, turbine=turbine)
+    if time is not None:
+        check_times(opened.where, time, layout.kinds[time], plain_type(layout.types[time]))
+        layout = replace(layout, time=time)
     csv = opened.kind.startswith("csv")
     if csv and formulas == "refuse":
         check_names(opened.where, layout.types)
@@ -333,6 +353,10 @@ def _check_options(
             f"Column '{turbine}' is named as the turbine and as something else.",
             remedy="The turbine needs a column of its own.",
         )
+
+
+def _zoned(layout: Layout, name: str) -> bool:
+    return is_zoned(layout.kinds[name], plain_type(layout.types[name]))
 
 
 def _is_streamed(source: Source, wanted: bool | None) -> bool:

@@ -8,45 +8,40 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, reason, show_exact
+from gridveil.errors import GridveilError, InputError, PlanWarning, reason, wrong_type
 from gridveil.privacy.account import Account
-from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.budget import Budget, Exact, exact
-from gridveil.privacy.ledger import Ledger, Sketch
+from gridveil.privacy.adjacency import ENTRY, Adjacency
+from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits
-from gridveil.privacy.statement import Facts, Restoration, make_statement
-from gridveil.release import Plan, Progress, Release, Terms, silent
+from gridveil.privacy.statement import Facts, make_statement
+from gridveil.release.options import options_of
+from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.page import Section
-from gridveil.wind.features import Features
-from gridveil.wind.fit import Fit, default_features, fit_records
-from gridveil.wind.methods import Outcome, Prepared, Settings, Task, prepare, run
+from gridveil.wind.clock import SECONDS, check_unit, largest_group, oddities
+from gridveil.wind.facts import make_facts
+from gridveil.wind.features import Features, uncovered
+from gridveil.wind.methods import BY_NAME, Method, Synthetic
+from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task, clipped
+from gridveil.wind.methods.choice import AUTO, choose, warn_useless
 from gridveil.wind.records import Records
-from gridveil.wind.report import wind_section
+from gridveil.wind.regression import Fit, default_features, fit_records
+from gridveil.wind.report import Made, wind_section
+from gridveil.wind.series import series_section
 
 Vector = NDArray[np.float64]
-Method = Literal["tuned", "wpo", "laplace"]
-METHODS = ("tuned", "wpo", "laplace")
-
-_LIMITATIONS = (
-    "Records close in time resemble each other: what many of them say together is bounded by the "
-    "figure for several entries, not by epsilon for one.",
-    "Wind speeds are public, and power follows from them to a large part.",
-    "Duplicates of one measurement count as several entries.",
-)
-
-_FORMULAS = (
-    "Some of its text begins as a spreadsheet's formula does, and is published as it was: load the "
-    "file as data, and do not open it in a spreadsheet."
-)
+METHODS = tuple(BY_NAME)
+"""Names of the methods."""
 
 
 class WindRelease(Release):
@@ -57,6 +52,7 @@ class WindRelease(Release):
         self.restorations = [one.restoration for one in outcome.turbines]
         self._fits = task.fits
         self.turbines = outcome.turbines
+        self._drawn = facts.method == Synthetic.method
         files = {self.records.file_name: lambda path: self.records.write(path, self.blocks)}
         super().__init__(make_statement(task.account, facts), task.account, files)
 
@@ -68,8 +64,13 @@ class WindRelease(Release):
     def sections(self) -> tuple[Section, ...]:
         """Pictures of one turbine's released records, and a line for each turbine."""
         blocks = [turbine.blocks for turbine in self.turbines]
-        restored = any(one is not None for one in self.restorations)
-        return (wind_section(blocks, self._fits, self.records, restored=restored),)
+        made: Made = "drawn" if self._drawn else "noisy"
+        if any(one is not None for one in self.restorations):
+            made = "restored"
+        largest = max(range(len(blocks)), key=lambda place: self._fits[place].rows)
+        series = series_section(self._fits[largest].group, blocks[largest], self.records)
+        section = wind_section(blocks, self._fits, self.records, made=made)
+        return (section,) if series is None else (section, series)
 
     @cached_property
     def data(self) -> Any:
@@ -83,25 +84,28 @@ class WindPlan(Plan[WindRelease]):
     def __init__(
         self,
         records: Records,
-        settings: Settings,
+        method: Method,
         adjacency: Adjacency,
-        epsilon: Fraction,
+        guarantee: Guarantee,
         features: Features,
         fits: Sequence[Fit],
         prepared: Prepared,
+        why: str | None,
     ) -> None:
         super().__init__(
             Terms(
                 dataset=records.dataset,
-                epsilon=epsilon,
+                epsilon=guarantee.epsilon,
                 adjacency=(adjacency,),
                 clear=records.published,
                 private=[records.power_column],
-                purpose=f"wind power records, method {settings.method}",
+                purpose=_purpose(method, guarantee),
             )
         )
         self.records = records
-        self.settings = settings
+        self.method = method
+        self.guarantee = guarantee
+        self.why = why
         self.features = features
         self.fits = fits
         self.prepared = prepared
@@ -111,6 +115,10 @@ class WindPlan(Plan[WindRelease]):
         # That there is room for the noisy records must be known.
         self._room = _scratch(self.records)
 
+    def asked(self) -> Sequence[Asked]:
+        """See `Plan.asked`."""
+        return self.prepared.asked(self.fits, self.guarantee)
+
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of the published columns."""
         return self.records.sketch()
@@ -118,31 +126,25 @@ class WindPlan(Plan[WindRelease]):
     def _run(self, account: Account, progress: Progress) -> WindRelease:
         noisy = _scratch(self.records) if self._room is None else self._room
         self._room = None
-        (adjacency,) = self.terms.adjacency
-        task = Task(
-            account, self.records, self.fits, adjacency.alpha, self.settings, noisy, progress
-        )
-        outcome = run(task, self.prepared)
-        return WindRelease(task, outcome, _facts(task, self.prepared, outcome, self.features))
+        task = Task(account, self.records, self.fits, self.guarantee, noisy, progress)
+        outcome = _run_steps(self.method, task, self.prepared)
+        return WindRelease(task, outcome, make_facts(self, task, outcome))
 
 
 def release(
     records: Records,
     *,
     epsilon: Exact,
-    alpha: Exact,
-    method: Method = "tuned",
+    alpha: Exact | None = None,
+    protect: str = "record",
+    method: str | Method = "tuned",
     features: Features | None = None,
-    ridge: float = 1e-3,
-    split: Sequence[Exact] | None = None,
-    gamma_weights: float | None = None,
-    gamma_records: float = 1e-5,
-    nominal: float = 0.1,
     dataset: str | None = None,
     distinct: str | None = None,
     ledger: Ledger | Path | str | None = None,
     seed: int | None = None,
     progress: Progress = silent,
+    **options: Any,
 ) -> WindRelease:
     """Release wind power records with a differential-privacy guarantee: plan, charge and run.
 
@@ -153,24 +155,19 @@ def release(
     epsilon
         The guarantee: 1, 0.5, "1/3".
     alpha
-        How far one record may move between neighbours, as a share of capacity: 0.15, "15%".
+        How far one record may move between neighbours, as a share of capacity: 0.15, "15%". It
+        may be left out for the method synthetic, which protects the whole range.
+    protect
+        What epsilon is for: one ``"record"``, or all records of one turbine in one calendar
+        ``"hour"``, ``"day"`` or ``"week"``, each moving by alpha. Those need a column of times.
     method
-        ``"tuned"`` (the best use of epsilon), ``"wpo"`` (the paper's algorithm), ``"laplace"``
-        (noise and clipping only).
+        ``"tuned"`` (noise on every record, and the best use of epsilon), ``"synthetic"`` (records
+        drawn from noisy sums over whole units), ``"wpo"`` (the paper's algorithm), ``"laplace"``
+        (noise and clipping only), or ``"auto"``, which chooses from public numbers; or a method
+        with its options, as ``Tuned(nominal=0.05)``.
     features
         Public features of the regression whose results the records keep; bumps every 2.5 m/s over
         the range of wind speeds by default.
-    ridge
-        The regression's ridge parameter.
-    split
-        Three shares of epsilon that add up to 1: for the records, for the loss (tuned: the
-        spread), for the weights. The method's own by default.
-    gamma_weights, gamma_records
-        The restoration's prices of the weights and of the records. Without one for the weights,
-        tuned weighs them by how well they are known, and wpo takes the paper's 1e-5.
-    nominal
-        Tuned: the typical distance of a record from its curve that the split is planned for, as a
-        share of capacity. A public guess; accuracy depends on it a little, privacy not at all.
     dataset
         The ledger's name for the data, which is in the statement. It may be left out if
         `read_records` was given one, or once the ledger knows the data.
@@ -182,26 +179,26 @@ def release(
         For studies on public data only: seeded noise, no ledger, no guarantee.
     progress
         Called with a few words as each step begins.
+    **options
+        Options of the method named: ``nominal=0.05``, for example. `Tuned`, `Wpo` and `Laplace`
+        have the list.
 
     Raises
     ------
     InputError, LedgerRefused
         Before anything is charged.
     ReleaseAborted
-        Where a computation on the private records failed; the charge stays.
+        If a computation on the private records failed; the charge stays.
     """
     planned = plan(
         records,
         epsilon=epsilon,
         alpha=alpha,
+        protect=protect,
         method=method,
         features=features,
-        ridge=ridge,
-        split=split,
-        gamma_weights=gamma_weights,
-        gamma_records=gamma_records,
-        nominal=nominal,
         progress=progress,
+        **options,
     )
     if seed is None:
         account = planned.charge(ledger, dataset=dataset, distinct=distinct)
@@ -214,21 +211,25 @@ def plan(
     records: Records,
     *,
     epsilon: Exact,
-    alpha: Exact,
-    method: Method = "tuned",
+    alpha: Exact | None = None,
+    protect: str = "record",
+    method: str | Method = "tuned",
     features: Features | None = None,
-    ridge: float = 1e-3,
-    split: Sequence[Exact] | None = None,
-    gamma_weights: float | None = None,
-    gamma_records: float = 1e-5,
-    nominal: float = 0.1,
     progress: Progress = silent,
+    **options: Any,
 ) -> WindPlan:
     """Check and prepare a wind release; it opens nothing and charges nothing.
 
     Parameters, and what is raised for public input, are as in `release`.
     """
-    settings = _checked(method, ridge, split, gamma_weights, gamma_records, nominal)
+    if not isinstance(records, Records):
+        raise wrong_type("Records", records, remedy="Read them with gv.wind.read_records.")
+    if features is not None and not isinstance(features, Features):
+        raise wrong_type("feature map", features, remedy="Use RBF, Polynomial, BSpline, Columns.")
+    unit = check_unit(protect, timed=records.time is not None)
+    alpha = _alpha(alpha, method)
+    times = [one for one in (group.times() for group in records.groups) if one is not None]
+    members = {block: largest_group(times, block) for block in SECONDS if times and SECONDS[block]}
     adjacency = Adjacency.of(
         "power",
         alpha=alpha,
@@ -237,61 +238,90 @@ def plan(
         entries=records.rows,
         wholes={group.name: Fraction(group.capacity) for group in records.groups},
         measure=records.unit,
+        block=ENTRY if unit == "record" else unit,
+        whose="turbine",
+        members=members,
+        clock=records.clock if times else "",
     )
-    total = Budget(epsilon).total
+    guarantee = Guarantee(Budget(epsilon).total, adjacency.alpha, unit, members.get(unit, 1))
+    why = None
+    if method == AUTO:
+        largest = max(group.rows for group in records.groups)
+        method, why = choose(records.rows, guarantee, largest)
+        progress(f"method {method}: {why}")
+    chosen_method = _method(method, options)
     progress("public features")
     chosen = default_features(records) if features is None else features
-    fits = fit_records(records, chosen, settings.ridge)
-    prepared = prepare(fits, adjacency.alpha, total, settings)
-    return WindPlan(records, settings, adjacency, total, chosen, fits, prepared)
+    _warn_uncovered(records, chosen)
+    fits = fit_records(records, chosen, chosen_method.ridge)
+    prepared = chosen_method.prepare(fits, guarantee)
+    prepared.check(guarantee)
+    doubts = oddities(times, [group.name for group in records.groups]) if times else []
+    for doubt in (*doubts, warn_useless(fits, guarantee, prepared)):
+        if doubt is not None:
+            warnings.warn(doubt, PlanWarning, stacklevel=2)
+    return WindPlan(records, chosen_method, adjacency, guarantee, chosen, fits, prepared, why)
 
 
-def _checked(
-    method: str,
-    ridge: float,
-    split: Sequence[Exact] | None,
-    gamma_weights: float | None,
-    gamma_records: float,
-    nominal: float,
-) -> Settings:
-    if method not in METHODS:
-        raise InputError(f"There is no method {method!r}.", remedy=f"Use {', '.join(METHODS)}.")
-    for name, value, least in (
-        ("ridge", ridge, 0.0),
-        ("gamma_weights", 0.0 if gamma_weights is None else gamma_weights, 0.0),
-        ("gamma_records", gamma_records, 1e-12),
-        ("nominal", nominal, 1e-4),
-    ):
-        if not (np.isfinite(value) and least <= value <= 1e6):
-            raise InputError(f"{name} is {value}.", remedy=f"It must be between {least:g} and 1e6.")
-    if nominal > 1:
-        raise InputError(
-            f"nominal is {nominal:g}, more than the whole capacity.",
-            remedy="It is a share of capacity: 0.1, for example.",
-        )
-    return Settings(
-        method, float(ridge), _checked_split(method, split), gamma_weights, gamma_records, nominal
+def _alpha(alpha: Exact | None, method: str | Method) -> Exact:
+    if alpha is not None:
+        return alpha
+    if method in (AUTO, Synthetic.method) or isinstance(method, Synthetic):
+        return 1
+    raise InputError(
+        "alpha is missing: how far one record may move.",
+        remedy='Give a share of capacity, as alpha="15%" (--alpha 15%); or use the method auto or '
+        "synthetic, which protects whole values and needs no alpha.",
     )
 
 
-def _checked_split(
-    method: str, split: Sequence[Exact] | None
-) -> tuple[Fraction, Fraction, Fraction] | None:
-    if split is None:
-        return None
-    if method == "laplace":
-        raise InputError("The method laplace spends all epsilon on the records: leave split out.")
-    shares = [exact(share, name="a share of epsilon") for share in split]
-    if len(shares) != 3 or sum(shares) != 1:
-        raise InputError(
-            "A split needs three shares that add up to 1: records, loss or spread, weights.",
-            remedy='For example "1/2", "1/4", "1/4".',
-        )
-    return shares[0], shares[1], shares[2]
+def _purpose(method: Method, guarantee: Guarantee) -> str:
+    of = "" if guarantee.unit == "record" else f", protecting each {guarantee.unit}"
+    return f"wind power records, method {method.method}{of}"
+
+
+def _method(method: str | Method, options: dict[str, Any]) -> Method:
+    """The method with its options; one of another method counts as left out at its default."""
+    own = BY_NAME[method].about() if isinstance(method, str) and method in BY_NAME else {}
+    idle = {
+        name
+        for name, value in options.items()
+        for kind in BY_NAME.values()
+        if name not in own and name in kind.about() and value == getattr(kind(), name)
+    }
+    return options_of(BY_NAME, method, {n: v for n, v in options.items() if n not in idle})
+
+
+def _warn_uncovered(records: Records, features: Features) -> None:
+    low, high = records.speed_range
+    for column in {"speed", records.speed}:
+        for problem in uncovered(features, column, low, high):
+            warnings.warn(
+                f"Public wind speeds go from {low:g} to {high:g}, but {problem}: the regression "
+                "can't tell speeds beyond from each other.",
+                PlanWarning,
+                stacklevel=3,
+            )
+
+
+def _run_steps(method: Method, task: Task, prepared: Prepared) -> Outcome:
+    """Run the method on the private records.
+
+    Private computations fail inside mechanisms, which abort. Any other failure is numerical
+    trouble with noisy and public data: what was paid for is released without a restoration.
+    """
+    try:
+        return method.steps(task, prepared)
+    except GridveilError:
+        raise
+    except (ArithmeticError, ValueError):
+        if not np.isfinite(task.noisy).all():
+            raise
+    return clipped(task, {"restored": False})
 
 
 def _scratch(records: Records) -> Vector:
-    """Room for the noisy records: in memory, or in a nameless file where they are streamed.
+    """Room for the noisy records: in memory, or in a nameless file if they are streamed.
 
     It begins as NaN: memory that was not written to may hold what was there before, private
     records among it.
@@ -318,53 +348,3 @@ def _make_room(stream: IO[bytes], size: int) -> None:
         os.posix_fallocate(stream.fileno(), 0, size)
     else:
         stream.truncate(size)
-
-
-def _facts(task: Task, prepared: Prepared, outcome: Outcome, features: Features) -> Facts:
-    records, settings = task.records, task.settings
-    # The owner's name for the data: that of a file may tell about it.
-    name = records.name if task.account.charge is None else task.account.charge.dataset
-    shares = ", ".join(show_exact(share) for share in prepared.shares)
-    turbines = f" of {len(records.groups)} turbines" if records.turbine else ""
-    known = {
-        "speed": records.speed,
-        "power": records.power_column,
-        "capacity": records.capacity,
-        "unit": records.unit,
-        "public": [
-            n for n in records.published if n not in (records.speed, records.key, records.turbine)
-        ],
-        "key": records.key,
-        "turbine": records.turbine,
-        "missing": records.missing,
-        "rows dropped for missing values": records.dropped,
-        "features": features.describe(),
-        "ridge": settings.ridge,
-        "shares of epsilon (records, loss or spread, weights)": shares,
-    }
-    if settings.method == "tuned":
-        known["nominal residual, of capacity"] = settings.nominal
-    return Facts(
-        kind="wind power records",
-        method=settings.method,
-        summary=f"{records.rows:,} wind power records{turbines} ({name})",
-        settings={**known, **outcome.chosen},
-        public_inputs=[f"column {name!r}" for name in records.published]
-        + ["which rows are missing, and the number of rows", "the nameplate capacity"],
-        published_in_clear=list(records.published),
-        restoration=_restoration(outcome, settings),
-        limitations=[*_LIMITATIONS, *([_FORMULAS] if records.formulas else [])],
-    )
-
-
-def _restoration(outcome: Outcome, settings: Settings) -> Restoration | None:
-    found = [one.restoration for one in outcome.turbines if one.restoration is not None]
-    if not found:
-        return None
-    gammas = {"gamma_weights": settings.gamma_weights, "gamma_records": settings.gamma_records}
-    gap = max(one.gap for one in found)
-    return Restoration(
-        solver=", ".join(sorted({one.solver for one in found})),
-        gap=gap if np.isfinite(gap) else None,
-        settings={**gammas, "passes": max(one.passes for one in found)},
-    )

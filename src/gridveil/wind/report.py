@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,19 @@ from numpy.typing import NDArray
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.report.charts import Chart
 from gridveil.report.parts import Picture, Section, Table
-from gridveil.wind.fit import Fit
 from gridveil.wind.records import Records
+from gridveil.wind.regression import Fit
 
 Vector = NDArray[np.float64]
 
 _DOTS = 4000
 _BINS = 25
+Made = Literal["restored", "noisy", "drawn"]
+_MADE: dict[Made, str] = {
+    "restored": "Their regression was made to agree with a noisy one of the real records.",
+    "noisy": "They are real records with noise, and nothing else was done to them.",
+    "drawn": "They were drawn from a model that was fitted to noisy sums over the real records.",
+}
 _TURBINES = 20  # in the table; the file has them all
 
 
@@ -68,7 +75,7 @@ def _curve(fit: Fit, beta: Vector, speed: Vector, fitted: Vector) -> tuple[Vecto
 
 
 def wind_section(
-    blocks: Sequence[Blocks], fits: Sequence[Fit], records: Records, *, restored: bool
+    blocks: Sequence[Blocks], fits: Sequence[Fit], records: Records, *, made: Made
 ) -> Section:
     """Released records of one turbine, their regression, and a line for each turbine.
 
@@ -80,8 +87,8 @@ def wind_section(
         Released power of each turbine, as shares of capacity.
     fits, records
         The public side of each turbine, and of all.
-    restored
-        Whether the records were made to agree with a noisy regression.
+    made
+        How the records came about.
     """
     largest = max(range(len(fits)), key=lambda place: fits[place].rows)
     fit = fits[largest]
@@ -92,12 +99,7 @@ def wind_section(
     shown = f", {len(sample.speed):,} of them drawn" if len(sample.speed) < fit.rows else ""
     return Section(
         "The released records",
-        f"{fit.rows:,} records{of}{shown}. "
-        + (
-            "Their regression was made to agree with a noisy one of the real records."
-            if restored
-            else "They are real records with noise, and nothing else was done to them."
-        ),
+        f"{fit.rows:,} records{of}{shown}. {_MADE[made]}",
         (_scatter(sample, fit, records), _distribution([("released", sample)], fit, records)),
         (
             ("loss of the regression, root of the sum of squares", f"{loss:.4g}"),

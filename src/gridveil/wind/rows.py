@@ -3,6 +3,10 @@
 The regression and the restoration walk over rows in *passes*.  A pass maps every block of rows,
 `(X, y)`, to a few small arrays; only those leave the block.  They are joined in block order, so
 the answer does not depend on where the rows are kept.
+
+What a pass computes is a callback: whoever starts it hands `map` a function of one block, which is
+called here, or by a Dask worker.  So every module that makes passes calls this one and is called
+back: `regression`, `restoration` and `methods`.  Nothing else here calls them.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ class LocalRows(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
-        """Yield `(X, y)`; `y` is empty where the rows carry no power."""
+        """Yield `(X, y)`; `y` is empty if the rows carry no power."""
 
     def map(self, function: Callable[[Floats, Floats], T]) -> Iterator[T]:
         """Yield `function(X, y)` for every block, in block order."""
@@ -67,7 +71,7 @@ class ArrayRows(LocalRows):
     features
         The public feature map.
     y0
-        Power of every row, `(m,)`; may be left out where only features are needed.
+        Power of every row, `(m,)`; may be left out if only features are needed.
     block
         Rows in a block.
     """
@@ -109,7 +113,7 @@ class BlockRows(LocalRows):
     ----------
     read
         Called once a pass; returns an iterator of `(columns, y0)`, always in the same order.
-        `y0` may be `None` where only features are needed.
+        `y0` may be `None` if only features are needed.
     features
         The public feature map.
     block

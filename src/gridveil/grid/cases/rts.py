@@ -8,12 +8,12 @@ from importlib.resources import files
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.checks import check
-from gridveil.grid.formats import Source
-from gridveil.grid.formats import matpower_tables as mt
-from gridveil.grid.formats.matpower import to_network
-from gridveil.grid.formats.matpower_text import CORE
-from gridveil.grid.network import Floats, Network
+from gridveil.grid.io import Source
+from gridveil.grid.io.matpower import tables as mt
+from gridveil.grid.io.matpower import to_network
+from gridveil.grid.io.matpower.text import CORE
+from gridveil.grid.model.checks import check
+from gridveil.grid.model.network import Floats, Network
 
 PAPER_SHARE = 0.6
 """The paper's share of every line's capacity."""

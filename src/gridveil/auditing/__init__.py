@@ -1,0 +1,43 @@
+"""Attacks on what is claimed: `AUDITS` has all of them, `run_audits` runs some.
+
+An audit of your own is a `Frequency`, a `Support` or a `Repeat` about a `Pair` of neighbours;
+`attacks` has ways to look at outcomes. The modules are internal.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gridveil.auditing import attacks as attacks
+    from gridveil.auditing.catalogue import AUDITS as AUDITS
+    from gridveil.auditing.checks import Frequency as Frequency
+    from gridveil.auditing.checks import Pair as Pair
+    from gridveil.auditing.checks import Repeat as Repeat
+    from gridveil.auditing.checks import Sizes as Sizes
+    from gridveil.auditing.checks import Support as Support
+    from gridveil.auditing.checks import Verdict as Verdict
+    from gridveil.auditing.checks import run_audits as run_audits
+
+__all__ = [
+    "AUDITS",
+    "Frequency",
+    "Pair",
+    "Repeat",
+    "Sizes",
+    "Support",
+    "Verdict",
+    "attacks",
+    "run_audits",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # On demand: the catalogue knows every audit, and these know most of the package.
+    if name == "attacks":
+        return importlib.import_module("gridveil.auditing.attacks")
+    if name in __all__:
+        place = "catalogue" if name == "AUDITS" else "checks"
+        return getattr(importlib.import_module(f"gridveil.auditing.{place}"), name)
+    raise AttributeError(f"module 'gridveil.auditing' has no attribute {name!r}")

@@ -1,0 +1,39 @@
+"""What a release publishes, as bytes, without what differs between any two runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from gridveil.auditing.scratch import new_name, scratch
+from gridveil.auditing.transcript import Outcome
+from gridveil.privacy.statement import STATEMENT_FILE
+from gridveil.release.plan import Release
+
+# The time, the place in the ledger's chain, and digests of what shows these.
+_OF_THE_RUN = ("created", "ledger", "files", "digest")
+
+
+def bundle_parts(release: Release) -> Outcome:
+    """Every file of the bundle; marks of the single run are left out of statement and report."""
+    folder = release.write(scratch() / new_name())
+    parts = folder_parts(folder)
+    shutil.rmtree(folder)
+    return parts
+
+
+def folder_parts(folder: Path) -> Outcome:
+    """The same of a bundle that was written."""
+    parts = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    statement = json.loads(parts[STATEMENT_FILE])
+    ledger = statement["ledger"]
+    marks = [statement["created"], ledger["ledger"], ledger["hash"], ledger["dataset"]]
+    marks.append(f"entry {ledger['entry']} ")
+    for name, content in parts.items():
+        for mark in marks:
+            content = content.replace(mark.encode(), b"")
+        parts[name] = content
+    kept = {key: value for key, value in statement.items() if key not in _OF_THE_RUN}
+    text = json.dumps(kept).replace(ledger["dataset"], "")
+    return {**parts, STATEMENT_FILE: text.encode()}

@@ -1,0 +1,46 @@
+"""The list of everything that is audited, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gridveil.auditing import grid, wind
+from gridveil.auditing.checks import Audit
+from gridveil.auditing.grid_files import GRID_FILES
+from gridveil.auditing.ledger import LEDGER_AUDITS
+from gridveil.auditing.mechanisms import MECHANISMS
+from gridveil.auditing.wind_files import WIND_FILES
+from gridveil.auditing.wind_tables import WIND_TABLES
+from gridveil.errors import InputError
+
+AUDITS: dict[str, Callable[[], Audit]] = {
+    **MECHANISMS,
+    **LEDGER_AUDITS,
+    **wind.WIND,
+    **WIND_TABLES,
+    **WIND_FILES,
+    **grid.GRID,
+    **GRID_FILES,
+}
+"""How to make each audit; cheap ones first."""
+
+FULL_ONLY = frozenset(wind.SLOW | grid.SLOW)
+"""Audits that a fast run leaves out."""
+
+
+def matching(name: str | None, *, fast: bool = False) -> dict[str, Callable[[], Audit]]:
+    """The audits whose names begin like this, all for None; without slow ones for a fast run.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    known = {one: make for one, make in AUDITS.items() if not (fast and one in FULL_ONLY)}
+    found = {one: make for one, make in known.items() if one.startswith(name or "")}
+    if not found:
+        raise InputError(
+            f"There is no audit {name!r}{' in a fast run' if fast else ''}.",
+            remedy=f"There are {', '.join(known)}.",
+        )
+    return found

@@ -1,0 +1,264 @@
+"""Twin files of one small network, in every format, with each parameter private in turn.
+
+Numbers that could be private are written in many ways: spelled differently in text, or in columns
+of whole numbers or fractions in formats with types. Which entries are there, and their signs, are
+public, and the same in all twins.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridveil.auditing.checks import Audit
+from gridveil.auditing.commands import Command
+from gridveil.auditing.files import Twins, Write, installed, replays
+from gridveil.auditing.transcript import Values
+from gridveil.auditing.triangle import ALPHAS, LINES, RANGES, SECRETS, VALUES, Secret, triangle_text
+from gridveil.grid.io import unlogged
+
+Parts = Mapping[str, Values]
+"""Private values by parameter."""
+
+_PRIVATE = ("capacity", "load", "generator-limit", "cost", "capacity-and-load")
+_VOLTAGE = 230.0
+_TYPES = ("int64", "float64", "object", "float32", "int32", "text")
+_FAST = 2  # replays of a network: each takes a good part of a second
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of network files.
+
+    Parameters
+    ----------
+    file
+        The name of a file.
+    write
+        Writes the triangle with given values in one of the forms.
+    forms
+        The ways in which numbers may be written: spellings, or types of columns. The first two
+        should differ most: a fast audit tries few.
+    needs
+        The package that writes such files; None for none.
+    leave_out
+        Values that such a file can't hold.
+    """
+
+    file: str
+    write: Callable[[Path, Parts, Any], None]
+    forms: Mapping[str, Any]
+    needs: str | None = None
+    leave_out: tuple[str, ...] = ()
+
+
+def twins(kind: Format, secret: Secret) -> Twins:
+    """Files with other values of what is private, in every form."""
+    writers: dict[str, Write] = {}
+    values = [one for one in _values(secret).items() if one[0] not in kind.leave_out]
+    forms = list(kind.forms.items())
+    for at in range(max(len(values), len(forms))):
+        words, private = values[at % len(values)]
+        form, how = forms[at % len(forms)]
+        writers[f"{words} as {form}"] = partial(_write, kind, secret.parts(private), how)
+    return Twins(kind.file, _command(secret), writers)
+
+
+def _write(kind: Format, parts: Parts, how: Any, path: Path) -> None:
+    with warnings.catch_warnings():  # of the packages, about how we call them
+        warnings.simplefilter("ignore")
+        kind.write(path, parts, how)
+
+
+def _values(secret: Secret) -> dict[str, Values]:
+    """Values that could hardly differ more: no two have to be neighbours."""
+    own = np.array(secret.values)
+    found = {
+        "the case's values": own,
+        "fractions": 0.4 * own + 0.123,
+        "all equal": np.full(len(own), 7.0),
+        "over the range": 1e3 * own,
+        "below the range": 1e-3 * own,
+    }
+    return {words: tuple(values.tolist()) for words, values in found.items()}
+
+
+def _command(secret: Secret, *more: str) -> Command:
+    names = secret.parameters
+    options = ["--parameter", ",".join(names)]
+    options += ["--alpha", ",".join(f"{name}={ALPHAS[name]}" for name in names)]
+    for name in names:
+        low, high = RANGES[name]
+        options += ["--range", f"{name}={low:g}:{high:g}"]
+    return Command(("grid", "release"), (*options, *more))
+
+
+# -- MATPOWER --------------------------------------------------------------------------------------
+
+
+def write_matpower(path: Path, parts: Parts, show: Callable[[float], str]) -> None:
+    """The triangle as a MATPOWER case."""
+    path.write_text(triangle_text(parts, show), encoding="utf-8")
+
+
+SPELLINGS: dict[str, Callable[[float], str]] = {
+    "100.0": str,
+    "100": lambda value: f"{value:.12g}",
+    "1e2": lambda value: f"{value:.3e}",
+    "1.00E+02": lambda value: f"{value:.17E}",
+    "       100": lambda value: f"{value:>24.10g}",
+    "tabs": lambda value: f"\t\t{value:g}\t",
+    "100.": lambda value: f"{value:#.12g}",
+    "+100": lambda value: f"{value:+g}",
+    "0100": lambda value: f"{value:012.4f}",
+}
+
+
+def write_curves(path: Path, parts: Parts, show: Callable[[float], str]) -> None:
+    """The triangle with cost curves of two points, whose ends are the limits."""
+    path.write_text(triangle_text(parts, show, curves=True), encoding="utf-8")
+
+
+# -- pandapower ------------------------------------------------------------------------------------
+
+
+def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
+    """The triangle as a pandapower net, with numbers that could be private in columns of a type."""
+    import pandapower as pp
+
+    found = {**VALUES, **parts}
+    net = pp.create_empty_network(name="triangle", sn_mva=100.0)
+    for _ in range(3):
+        pp.create_bus(net, _VOLTAGE)
+    ohms = _VOLTAGE**2 / 100
+    for (a, b, x), rating in zip(LINES, found["capacity"], strict=True):
+        pp.create_line_from_parameters(
+            net, a - 1, b - 1, 1.0, 0.01 * ohms, x * ohms, 0.0, rating, max_loading_percent=rating
+        )
+    # A rating of 0 is no limit.
+    pp.create_line_from_parameters(
+        net, 0, 2, 1.0, ohms, 9 * ohms, 0.0, 0.0, max_loading_percent=100.0
+    )
+    for bus, load in zip((0, 1, 2), (0.0, *found["load"]), strict=True):
+        pp.create_load(net, bus, load, 0.3 * load)
+    limits = found["generator_limit"]
+    pp.create_ext_grid(net, 0, min_p_mw=limits[0], max_p_mw=limits[2])
+    pp.create_gen(net, 2, limits[3], min_p_mw=limits[1], max_p_mw=limits[3], sn_mva=limits[3])
+    pp.create_gen(net, 1, 0.0, min_p_mw=0.0, max_p_mw=limits[3], sn_mva=limits[3])
+    for at, unit, cost in zip((0, 0), ("ext_grid", "gen"), found["cost"], strict=True):
+        pp.create_poly_cost(net, at, unit, cp1_eur_per_mw=cost)
+    pp.create_poly_cost(net, 1, "gen", cp1_eur_per_mw=0.0)
+    typed = {
+        "capacity": {"line": ["max_i_ka", "max_loading_percent"]},
+        "load": {"load": ["p_mw", "q_mvar", "scaling"]},
+        "generator_limit": {
+            "ext_grid": ["min_p_mw", "max_p_mw"],
+            "gen": ["p_mw", "min_p_mw", "max_p_mw", "sn_mva"],
+        },
+        "cost": {"poly_cost": ["cp1_eur_per_mw"]},
+    }
+    for name in parts:
+        for table, columns in typed[name].items():
+            for column in columns:
+                net[table][column] = _typed(net[table][column], kind)
+    pp.to_json(net, str(path))
+
+
+def _typed(column: Any, kind: str) -> Any:
+    """A column in another type; no entry becomes 0, which would be another public part."""
+    whole = column.where(column == 0, column.clip(1, 1e6).round())
+    if kind == "text":
+        return column.map(lambda value: f"{value:g}").astype(object)
+    return (whole if kind.startswith("int") else column).astype(kind)
+
+
+# -- PyPSA -----------------------------------------------------------------------------------------
+
+
+def write_pypsa(path: Path, parts: Parts, kind: str) -> None:
+    """The triangle as a PyPSA network, with numbers that could be private in columns of a type."""
+    import pypsa
+
+    found = {**VALUES, **parts}
+    net = pypsa.Network(name="triangle")
+    ohms = _VOLTAGE**2 / 100
+    for at in (1, 2, 3):
+        net.add("Bus", f"bus {at}", v_nom=_VOLTAGE)
+    for (a, b, x), rating in zip(LINES, found["capacity"], strict=True):
+        ends = {"bus0": f"bus {a}", "bus1": f"bus {b}"}
+        net.add("Line", f"line {a}-{b}", **ends, x=x * ohms, r=0.01 * ohms, s_nom=rating)
+    for bus, load in zip((1, 2, 3), (0.0, *found["load"]), strict=True):
+        net.add("Load", f"load {bus}", bus=f"bus {bus}", p_set=load, q_set=0.3 * load)
+    limits = found["generator_limit"]
+    for at, bus in enumerate((1, 3)):
+        least, most, cost = limits[at], limits[at + 2], found["cost"][at]
+        net.add(
+            "Generator", f"unit {bus}", bus=f"bus {bus}", p_nom=most, p_min_pu=least / most,
+            marginal_cost=cost,
+        )  # fmt: skip
+    net.add("Generator", "unit 2", bus="bus 2", p_nom=limits[3])
+    typed = {
+        "capacity": (net.lines, ["s_nom", "s_max_pu"]),
+        "load": (net.loads, ["p_set", "q_set"]),
+        "generator_limit": (net.generators, ["p_nom", "p_min_pu", "p_max_pu"]),
+        "cost": (net.generators, ["marginal_cost"]),
+    }
+    for name in parts:
+        table, columns = typed[name]
+        for column in columns:
+            table[column] = _typed(table[column], kind)
+    with unlogged("pypsa"):
+        net.export_to_netcdf(str(path))
+
+
+# -- audits ----------------------------------------------------------------------------------
+
+FORMATS: dict[str, Format] = {
+    "matpower": Format("triangle.m", write_matpower, SPELLINGS),
+    "pandapower": Format(
+        "triangle.json",
+        write_pandapower,
+        {kind: kind for kind in _TYPES},
+        needs="pandapower",
+    ),
+    "pypsa": Format(
+        "triangle.nc",
+        write_pypsa,
+        {kind: kind for kind in _TYPES},
+        needs="pypsa",
+    ),
+}
+"""Every format of networks: a new format is a new entry."""
+
+# A curve has two ends: limits that are equal are another public part.
+_CURVES = Format("triangle.m", write_curves, SPELLINGS, leave_out=("all equal",))
+
+
+def audit(kind: str, secret: str) -> Audit:
+    """The replays of one format with one choice of what is private."""
+    return _audit(f"file-{kind}-{secret}", FORMATS[kind], SECRETS[secret])
+
+
+def curves() -> Audit:
+    """Private limits, and costs of two points that were made from them."""
+    return _audit(_CURVED, _CURVES, SECRETS["generator-limit"])
+
+
+def _audit(name: str, kind: Format, secret: Secret) -> Audit:
+    return installed(
+        name, kind.needs, lambda: replays(name, twins(kind, secret).runs(), fast=_FAST)
+    )
+
+
+_CURVED = "file-matpower-generator-limit-curve"
+
+GRID_FILES: dict[str, Callable[[], Audit]] = {
+    **{f"file-{k}-{s}": partial(audit, k, s) for k in FORMATS for s in _PRIVATE},
+    _CURVED: curves,
+}

@@ -1,0 +1,166 @@
+"""What both release commands do: plan, stop there or charge, run, write, and say what was charged.
+
+An audit may listen to a release command: whoever calls the commands from Python passes a noise
+source in click's context, ``app([...], obj=Listening(noise))``. Nothing that a user can type leads
+there: an ordinary run has no such object, and draws secure noise.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from gridveil.cli.console import err, out, plain, print_json
+from gridveil.errors import LedgerWarning, PlanWarning, show_exact
+
+if TYPE_CHECKING:
+    from gridveil.privacy.account import Account
+    from gridveil.privacy.ledger import Charge
+    from gridveil.privacy.noise import NoiseSource
+    from gridveil.release.plan import Plan, Progress, Release
+
+R = TypeVar("R", bound="Release")
+
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        help="The ledger's name for the data, the same for every release of it. Needed the first "
+        "time.",
+        show_default=False,
+    ),
+]
+DistinctOption = Annotated[
+    str | None,
+    typer.Option(
+        "--distinct",
+        metavar="REASON",
+        help="Why this is not the data of another dataset that it looks like; the ledger keeps it.",
+        show_default=False,
+    ),
+]
+
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Show what would be asked, charged and guaranteed, and end: nothing is opened, "
+        "charged or written.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Listening:
+    """What an audit passes to a command: the source of all its noise."""
+
+    noise: NoiseSource
+
+
+def noise_of(ctx: typer.Context) -> NoiseSource | None:
+    """The source that an audit passed in; None in an ordinary run."""
+    return ctx.obj.noise if isinstance(ctx.obj, Listening) else None
+
+
+@dataclass(frozen=True)
+class Order:
+    """Where a release is charged to and written.
+
+    Parameters
+    ----------
+    target, force
+        The bundle's folder, and whether a bundle that is there may be replaced.
+    ledger, dataset, distinct
+        As the user gave them.
+    noise
+        That of an audit.
+    """
+
+    target: Path
+    force: bool
+    ledger: Path | None
+    dataset: str | None
+    distinct: str | None
+    noise: NoiseSource | None
+
+    def carry_out(self, planned: Plan[R], progress: Progress) -> tuple[R, Path]:
+        """Charge, run and write; the release, and where its bundle is."""
+        account = planned.charge(
+            self.ledger, dataset=self.dataset, distinct=self.distinct, noise=self.noise
+        )
+        made = planned.run(account, progress)
+        progress("writing the bundle and its report")
+        return made, made.write(self.target, force=self.force)
+
+
+def show_plan(planned: Plan[Any], *, as_json: bool) -> None:
+    """What a release would do; nothing was opened or charged for it."""
+    if as_json:
+        print_json({"plan": planned.to_json()})
+        return
+    out().print(plain_lines(repr(planned)))
+    out().print("Nothing was opened, charged or written.")
+
+
+def plain_lines(text: str) -> str:
+    """Lines of data for the screen."""
+    return "\n".join(plain(line) for line in text.split("\n"))
+
+
+_DOUBTS = (LedgerWarning, PlanWarning)
+
+
+@contextmanager
+def release_warnings(*, quiet: bool) -> Iterator[None]:
+    """Say on standard error what the plan and the ledger warn of, as soon as they do."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, _DOUBTS):
+                shown(message, category, *where, **more)
+            elif not quiet:
+                err().print(f"[yellow]warning:[/] {plain(message)}")
+
+        for doubt in _DOUBTS:
+            warnings.simplefilter("always", doubt)
+        warnings.showwarning = show
+        yield
+
+
+def charge_line(account: Account) -> str:
+    """What was charged, to which dataset, in which ledger, and what the cap leaves."""
+    charge, path = _charge(account)
+    left = "no cap"
+    if charge.cap is not None:
+        left = f"{show_exact(charge.cap - charge.spent)} left of the cap {show_exact(charge.cap)}"
+    return (
+        f"Charged {show_exact(charge.charged)} to {charge.dataset!r} in {path} "
+        f"({show_exact(charge.spent)} spent so far; {left})."
+    )
+
+
+def charge_fields(account: Account) -> dict[str, Any]:
+    """The same for a script."""
+    charge, path = _charge(account)
+    return {
+        "dataset": charge.dataset,
+        "ledger": str(path),
+        "charged": str(charge.charged),
+        "spent": str(charge.spent),
+        "cap": None if charge.cap is None else str(charge.cap),
+        "remaining": None if charge.cap is None else str(charge.cap - charge.spent),
+    }
+
+
+def _charge(account: Account) -> tuple[Charge, Path]:
+    # A command's release always has both: only a study has none.
+    assert account.ledger is not None
+    assert account.charge is not None
+    return account.charge, Path(account.ledger.path).absolute()

@@ -1,0 +1,248 @@
+"""Networks in and out: one module a format, all with the same three functions.
+
+Every module has
+
+- ``read(source) -> Network``, which puts a `Source` of its kind into ``network.source``;
+- ``write(network, path)``, which changes nothing but what was changed in the network;
+- ``write_release(network, path, parameters)``, which builds the file from an allow-list for the
+  private parameters and copies nothing else; without a path it builds it and writes nothing;
+
+and may have ``strip(data, parameters) -> data``: what is left of ``source.data`` once the
+parameters and all that copies, bounds or was computed from them is out. Both take a name or a
+sequence of names; of several parameters whatever any of them drops is dropped. ``network.split``
+keeps the source of a format with `strip` and drops that of any other, so that no private number
+hides in a public network.
+
+A format that has `strip` has ``columns(data)`` too: the tables and columns of a file, for the list
+of those that a release does not have as they were (`fates`).
+
+``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
+and what to do; pandapower has it.
+
+A format whose impedances are given on ratings also has ``published_impedance(data)``: which
+branches these are, and their impedances in stripped data. If capacities are private `strip` leaves
+few digits of them (`coarse`): 11.2% on 37.3 MVA, put on another base with all digits, would give
+both numbers away.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gridveil.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gridveil.grid.model.network import Network
+
+SUFFIXES = {".m": "matpower", ".json": "pandapower", ".nc": "pypsa"}
+OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA"}
+"""Packages whose objects are networks (their modules here have the same names), as people write
+them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where a network came from, and what its format needs to write it back.
+
+    Parameters
+    ----------
+    kind
+        The format: ``"matpower"``, ``"pandapower"`` or ``"pypsa"``.
+    data
+        What the format's module keeps; its own business.
+    private
+        The parameters that were taken out of `data` by `strip`; empty: none was. A network with
+        parameters taken out is only ever written as a release of these.
+    """
+
+    kind: str
+    data: Any = field(repr=False)
+    private: tuple[str, ...] = ()
+
+
+def module_of(kind: str) -> Any:
+    """The module that reads and writes a format, loaded when it is first needed."""
+    try:
+        return importlib.import_module(f"gridveil.grid.io.{kind}")
+    except ImportError as error:
+        raise InputError(
+            f"Networks of kind '{kind}' need a package that is not installed ({error.name}).",
+            remedy=f"Install it, as in: pip install {kind}.",
+        ) from None
+
+
+def coarse(values: ArrayLike, digits: int = 3) -> NDArray[np.float64]:
+    """Numbers with three digits: nearer than any maker warrants an impedance.
+
+    >>> coarse([0.123456, -98765.0, 0.0]).tolist()
+    [0.123, -98800.0, 0.0]
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    return np.array([float(f"{value:.{digits}g}") for value in numbers])
+
+
+def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    """A column as floats of its own, NaN where an entry is missing.
+
+    Raises
+    ------
+    InputError
+        Where an entry is no number, by the column's name: what the entry is may be private.
+    """
+    import pandas as pd
+
+    try:
+        numbers = pd.to_numeric(column)
+        if numbers.dtype.kind != "c":
+            return np.array(numbers.to_numpy(dtype=float, na_value=np.nan))
+    except (TypeError, ValueError):
+        pass  # whose words would show the entry
+    raise InputError(f"{name} has entries that are not numbers.", remedy="Correct them.")
+
+
+@contextmanager
+def unlogged(kind: str) -> Iterator[None]:
+    """Keep the package of a format from logging: PyPSA's log shows the tables that it reads.
+
+    Some modules set a level of their own, which that of their package does not change. Warnings of
+    the packages (of pandas to pandapower, for example) are not for the owner, and would bury what
+    is: they are not shown either.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with _silent_logs(kind):
+            yield
+
+
+@contextmanager
+def _silent_logs(kind: str) -> Iterator[None]:
+    with suppress(ImportError):
+        importlib.import_module(kind)
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(f"{kind}.")]
+    logs = [logging.getLogger(name) for name in (kind, *names)]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
+
+
+@contextmanager
+def writable(kind: str) -> Iterator[None]:
+    """Say that a network can't be written where its own package fails at it."""
+    try:
+        yield
+    except OSError:
+        raise  # a disk that is full, or a place that may not be written
+    except Exception as error:  # noqa: BLE001 - odd values fail in many ways inside the packages
+        raise InputError(
+            f"{OBJECTS[kind]} can't write this network ({type(error).__name__}).",
+            remedy="Some of its tables hold values that are neither numbers nor text, or columns "
+            "of both: correct them.",
+        ) from None
+
+
+def optional_library(kind: str) -> Any:
+    """The optional package of a format, loaded when it is first needed."""
+    try:
+        return importlib.import_module(kind)
+    except ImportError as error:
+        raise InputError(
+            f"Reading and writing {OBJECTS[kind]} networks needs a package that is not installed "
+            f"({error.name}).",
+            remedy=f"Install it: pip install gridveil[{kind}].",
+        ) from None
+
+
+def source_of(network: Network, kind: str) -> Source:
+    """The source of a network that came from this format, or `InputError`."""
+    source = network.source
+    if not isinstance(source, Source) or source.kind != kind:
+        raise InputError(
+            f"Network '{network.name}' did not come from {OBJECTS[kind]}.",
+            remedy="Write it as the kind that it came from.",
+        )
+    return source
+
+
+OPTIONS = {
+    "snapshot": ("pypsa",),
+    "full_availability": ("pypsa",),
+    "max_loading": ("pandapower",),
+}
+"""What readers can be asked for, and the formats that have it."""
+
+
+def read_case(
+    source: str | os.PathLike[str] | Any,
+    *,
+    snapshot: Any = None,
+    full_availability: bool = False,
+    max_loading: float | None = None,
+) -> Network:
+    """Read a network from a file or an object; it is written back as the same kind.
+
+    Parameters
+    ----------
+    source
+        A MATPOWER case (``.m``), a pandapower net or its ``.json`` file, or a PyPSA network or
+        its ``.nc`` file.
+    snapshot
+        PyPSA: which snapshot to read; needed if there are several.
+    full_availability
+        PyPSA: read limits of generators with series of availability at full availability. Needed
+        to release generator limits of such a network.
+    max_loading
+        pandapower: the loading in percent that limits lines and transformers for which the net has
+        no max_loading_percent. Without it they have no limit.
+
+    Raises
+    ------
+    InputError
+        Where the kind is unknown, its package is missing, or the network has problems: all of
+        them are named. Whether costs are convex, and values of parameters finite, is not asked
+        here, since they may be private: `problems` tells.
+    """
+    if isinstance(source, str | os.PathLike):
+        suffix = Path(source).suffix.lower()
+        kind = SUFFIXES.get(suffix)
+        if kind is None:
+            raise InputError(
+                f"'{Path(source).name}' is no network that can be read.",
+                remedy=f"Give a file that ends in one of {', '.join(SUFFIXES)}.",
+            )
+    else:
+        packages = [base.__module__.split(".")[0] for base in type(source).__mro__]
+        kind = next((package for package in packages if package in OBJECTS), None)
+        if kind is None:
+            raise InputError(
+                f"An object of type {type(source).__name__} is no network.",
+                remedy="Give a path, a pandapower net or a PyPSA network.",
+            )
+    given = {"snapshot": snapshot, "full_availability": full_availability}
+    given |= {"max_loading": max_loading}
+    asked = {name: value for name, value in given.items() if value not in (None, False)}
+    for name in asked:
+        if kind not in OPTIONS[name]:
+            raise InputError(
+                f"{name} is for networks of {', '.join(OBJECTS[one] for one in OPTIONS[name])}.",
+                remedy=f"Leave {name} out.",
+            )
+    network: Network = module_of(kind).read(source, **asked)
+    return network

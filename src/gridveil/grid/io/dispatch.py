@@ -1,0 +1,153 @@
+"""Set points and reactive limits for a released file: from public and released numbers alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array, csc_array, diags_array
+from scipy.sparse.linalg import splu
+
+from gridveil.grid.model.network import Bools, Floats, Ints, Network
+
+ENDLESS_MW = 1e8
+"""From here on a limit is none."""
+
+_REACTIVE = 0.75
+"""Mvar a MW of a unit's largest output, where its reactive limits can't be published."""
+
+_STEPS = 80
+"""Newton steps at most; some 20 are enough for most networks."""
+
+_CLOSE = 1e-7
+"""How close to the least loss is close enough, in loads of a mean bus."""
+
+_NEAR = 1e6
+"""Ends of a branch are one place if they are nearer than those of a median one by this factor."""
+
+
+def reactive_reach(network: Network) -> Floats:
+    """How much reactive power every unit may give or take (Mvar), where that can't be published.
+
+    Reactive limits are a fixed share of the active ones in many files, and tell these exactly. If
+    active limits are private, a release has a public share of the released ones instead (a power
+    factor of 0.8).
+    """
+    units = network.generators
+    return np.round(_REACTIVE * np.maximum(np.abs(units.p_min), np.abs(units.p_max)), 4)
+
+
+def light_dispatch(network: Network) -> Floats:
+    """One output for every unit (MW), which covers the load with as little flow as can be.
+
+    A set point in a file is often the result of an optimisation with the private values in it: of
+    a line that is full it tells the capacity. So a release has these instead, from which a power
+    flow can start. The sum of reactance times squared flow over all branches is the least that the
+    limits of the units allow; no limit of a branch has a part in it. If the units of an island
+    can't cover its load, they are all at the limit that comes closest.
+    """
+    buses, units = network.buses, network.generators
+    island, on = network.islands(), units.in_service
+    need = np.where(buses.in_service, buses.load + buses.shunt, 0.0)
+    low, high = _bounds(network, float(np.abs(need).sum()))
+    output, moves = np.zeros(len(units)), np.zeros(len(units), dtype=np.bool_)
+    for one in np.unique(island[island >= 0]):
+        mine = on & (island[units.bus] == one)
+        least, room = low[mine].sum(), (high - low)[mine].sum()
+        share = (need[island == one].sum() - least) / room if room > 0 else 0.0
+        output[mine] = (low + np.clip(share, 0.0, 1.0) * (high - low))[mine]
+        if 0.0 < share < 1.0:
+            moves |= mine & (low < output) & (output < high)
+    if moves.any():
+        held = np.where(moves, 0.0, output)
+        need = need - np.bincount(units.bus, held, len(buses))
+        system = _Laplacian(network, np.isin(island, island[units.bus[moves]]), units.bus[moves])
+        output[moves] = system.lightest(
+            need, output[moves], (output - low)[moves], (high - output)[moves]
+        )
+    runs = on & (island[units.bus] >= 0)
+    return np.where(runs, np.clip(np.round(output, 4), low, high), 0.0)
+
+
+def _bounds(network: Network, load: float) -> tuple[Floats, Floats]:
+    """Limits of units in the order of their size; an endless one is more than all can ask for."""
+    units = network.generators
+    low, high = np.minimum(units.p_min, units.p_max), np.maximum(units.p_min, units.p_max)
+    ends = np.concatenate([low, high])
+    reach = 2 * (load + np.abs(ends[np.abs(ends) < ENDLESS_MW]).sum()) + 1.0
+    low, high = (np.where(np.abs(e) < ENDLESS_MW, e, np.sign(e) * reach) for e in (low, high))
+    return low, high
+
+
+class _Laplacian:
+    """The matrix of one over reactance at the buses of `used`, and units at `bus`."""
+
+    def __init__(self, network: Network, used: Bools, bus: Ints) -> None:
+        lines, place = network.branches, np.cumsum(used) - 1
+        a, b = lines.from_bus, lines.to_bus
+        joins = lines.in_service & (lines.reactance != 0) & used[a] & used[b]
+        a, b = place[a[joins]], place[b[joins]]
+        # A series capacitor has a negative reactance; what counts is how far away its ends are.
+        weight = 1.0 / np.abs(lines.reactance[joins])
+        weight = np.minimum(weight / np.median(weight), _NEAR) if len(weight) else weight
+        ends = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
+        values = np.concatenate([weight, weight, -weight, -weight])
+        self.size = int(used.sum())
+        self.matrix = csc_array(coo_array((values, ends), shape=(self.size, self.size)))
+        self.used, self.at = used, place[bus]
+
+    def _sum(self, values: Floats) -> Floats:
+        """Values of units, added up at buses."""
+        return np.bincount(self.at, values, self.size).astype(np.float64)
+
+    def lightest(self, need: Floats, start: Floats, down: Floats, up: Floats) -> Floats:
+        """The outputs with the least loss, from `start`, which may go `down` and `up` by so much.
+
+        With the matrix L, potentials t and outputs p, the flows with the least loss that cover the
+        load have ``L t = p - load``; a unit between its limits is at a bus of potential 0, one at
+        its upper limit at a lower potential. This is an interior point method: a Newton step
+        eliminates the outputs, and solves L with something added to its diagonal at units. All its
+        points keep the limits and cover the load, so that any of them is a dispatch.
+        """
+        load = need[self.used]
+        scale = float(np.abs(load).sum() + np.abs(start).sum()) / self.size or 1.0
+        load, p, down, up = load / scale, start / scale, down / scale, up / scale
+        even, t = p, np.zeros(self.size)
+        # Units at one bus share by their ranges: else nothing would say how.
+        share = 1e-6 / (down + up)
+        below = above = np.ones(len(p))
+        for _ in range(_STEPS):
+            gap = float(below @ down + above @ up) / (2 * len(p))
+            slope = t[self.at] + share * (p - even) - below + above
+            lack = self.matrix @ t - self._sum(p) + load
+            if max(gap, np.abs(slope).max(), np.abs(lack).max()) < _CLOSE:
+                break
+            aim = 0.1 * gap
+            stiff = share + below / down + above / up
+            pull = (slope + below - aim / down - above + aim / up) / stiff
+            dt = self._solved(1 / stiff, -lack - self._sum(pull))
+            if dt is None:
+                break
+            dp = -pull - dt[self.at] / stiff
+            d_below = (aim - below * dp) / down - below
+            d_above = (aim + above * dp) / up - above
+            step = _reach((down, dp), (up, -dp), (below, d_below), (above, d_above))
+            p, t, down, up = p + step * dp, t + step * dt, down + step * dp, up - step * dp
+            below, above = below + step * d_below, above + step * d_above
+        return p * scale
+
+    def _solved(self, added: Floats, right: Floats) -> Floats | None:
+        """Potentials, with `added` to the diagonal at units; none if numbers can't hold them."""
+        try:
+            factors = splu(
+                csc_array(self.matrix + diags_array(self._sum(added))),
+                permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}, diag_pivot_thresh=0.0,
+            )  # fmt: skip
+        except RuntimeError:  # singular
+            return None
+        found: Floats = factors.solve(right)
+        return found if np.isfinite(found).all() else None
+
+
+def _reach(*pairs: tuple[Floats, Floats]) -> float:
+    """The longest step, at most 1, that keeps all values positive by a little."""
+    ratios = [0.995 * float((v[d < 0] / -d[d < 0]).min()) for v, d in pairs if (d < 0).any()]
+    return min(1.0, *ratios) if ratios else 1.0

@@ -1,0 +1,124 @@
+"""What becomes of every column of a network's file in a release, by one table (`fate_table`).
+
+Writers copy what `copied` says, and nothing else. The statement, the report, the command line and
+the documentation list the rest by `changes`: each column with its fate and the reason.
+
+A column that is not in the table may copy a private value, so it is dropped, and listed too. The
+list depends on which tables and columns there are, never on what is in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gridveil.grid.io.fate_table import EVERY, KEPT, RULES, UNREAD, Fate, Rule
+
+CHANGED = "changed_columns"
+"""The statement's key of the list."""
+FATES: tuple[Fate, ...] = ("dropped", "released", "rewritten")
+"""From strong to weak: of several private parameters the strongest decides."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Columns of one table that a release does not have as they were.
+
+    Parameters
+    ----------
+    table, columns
+        Which ones, in the words of their format.
+    fate
+        ``"released"`` (with noise), ``"rewritten"`` (from public and released data), ``"dropped"``.
+    reason
+        Why, in a sentence.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    fate: Fate
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As the statement has it."""
+        return {**asdict(self), "columns": list(self.columns)}
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _rules(kind: str, table: str, column: str, parameters: Sequence[str]) -> Iterator[Rule]:
+    for rule in RULES[kind]:
+        if (
+            table in _words(rule.tables)
+            and column in _words(rule.columns)
+            and {*_words(rule.parameters)} & {*parameters}
+        ):
+            yield rule
+
+
+def copied(kind: str, table: str, parameters: Sequence[str]) -> tuple[str, ...]:
+    """Columns of a table that a release of these parameters has as they were.
+
+    Some elements of a column may still be changed: `fate_of` says that.
+    """
+    kept = _words(KEPT[kind].get(table, ""))
+    return tuple(
+        name for name in kept if all(rule.some for rule in _rules(kind, table, name, parameters))
+    )
+
+
+def fate_of(kind: str, table: str, column: str, parameters: Sequence[str]) -> Rule | None:
+    """What becomes of a column that is not copied; None for one that is."""
+    found = list(_rules(kind, table, column, parameters))
+    if found:
+        return min(found, key=lambda rule: FATES.index(rule.fate))
+    if column in _words(KEPT[kind].get(table, "")):
+        return None
+    return Rule(table, column, EVERY, "dropped", UNREAD)
+
+
+def changes(
+    kind: str, present: Mapping[str, Iterable[str]], parameters: Sequence[str]
+) -> tuple[Change, ...]:
+    """All columns of a file that its release does not have as they were, with the reasons.
+
+    Parameters
+    ----------
+    kind
+        The format.
+    present
+        The columns that the file has, by table.
+    parameters
+        What is private.
+    """
+    found: dict[tuple[str, Fate, str], list[str]] = {}
+    for table, columns in present.items():
+        for column in columns:
+            rule = fate_of(kind, table, column, parameters)
+            if rule is not None:
+                names = found.setdefault((_plain(table), rule.fate, rule.reason), [])
+                names.append(_plain(column))
+    return tuple(
+        Change(table, tuple(dict.fromkeys(names)), fate, reason)
+        for (table, fate, reason), names in found.items()
+    )
+
+
+def _plain(name: str) -> str:
+    """A name as it is, if it is one: people's own columns may be called anything."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]{0,40}\*?", name) else "(other)"
+
+
+def lines(found: Sequence[Change]) -> Iterator[tuple[Fate, str, str]]:
+    """The list for people: a fate, the columns that have it for one reason, and the reason."""
+    for fate in FATES:
+        reasons: dict[str, list[str]] = {}
+        for one in found:
+            if one.fate == fate:
+                reasons.setdefault(one.reason, []).append(f"{one.table} {', '.join(one.columns)}")
+        for reason, columns in reasons.items():
+            yield fate, "; ".join(columns), reason

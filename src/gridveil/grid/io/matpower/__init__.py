@@ -1,0 +1,220 @@
+"""MATPOWER cases (``.m``).
+
+Reading takes plain data only (`matpower_text`); writing changes single numbers in the original
+text, so that a plain round trip is byte for byte the same. A release is a new text that is built
+from an allow-list; nothing is copied that is not on it.
+
+What a release keeps of a case, and what it does not, is in `fates`. Of a private cost only the
+linear term is released. If generator limits are private, cost curves lose their first and last
+point, which are limits of the unit in most cases, and go on to the released limits instead.
+
+What is kept is taken to be public: whoever derived reactances, angle limits, reactive limits or
+inner points from a private parameter must not publish them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gridveil.errors import InputError
+from gridveil.grid.io import Source
+from gridveil.grid.io.dispatch import light_dispatch, reactive_reach
+from gridveil.grid.io.fates import copied
+from gridveil.grid.io.matpower import encode as me
+from gridveil.grid.io.matpower import tables as mt
+from gridveil.grid.io.matpower.text import CORE, CaseText, scan
+from gridveil.grid.model.checks import readable
+from gridveil.grid.model.costs import clip_points
+from gridveil.grid.model.network import Floats, Network
+from gridveil.grid.model.parameters import check_parameters
+from gridveil.grid.model.reference_buses import with_references
+
+Data = CaseText | mt.CaseTables
+
+
+def read(source: str | os.PathLike[str]) -> Network:
+    """Read a case.
+
+    Raises
+    ------
+    InputError
+        Where the file can't be read, is not plain data, or describes no network that can be
+        solved: every problem of the network is named.
+    """
+    path = Path(source)
+    case = scan(_text(path), path.name)
+    network = to_network(tables_of(case), path.name)
+    return replace(readable(network, path.name), source=Source("matpower", case))
+
+
+def to_network(tables: mt.CaseTables, what: str) -> Network:
+    """The network of these tables, with a reference bus in every island."""
+    return with_references(mt.to_network(tables, what))
+
+
+def write(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network: in the text that it came from, with only changed numbers changed.
+
+    A network of another origin becomes a new case.
+
+    Raises
+    ------
+    InputError
+        Where elements were added or removed since, or a value has no place in the format.
+    """
+    data = _data(network)
+    if data is None:
+        text = me.rendered(_encoded(network, me.blank_tables(network)), Path(path).stem)
+    elif isinstance(data, CaseText):
+        text = me.edited(data, _encoded(network, tables_of(data)))
+    else:
+        text = me.rendered(_encoded(network, data), Path(path).stem)
+    _save(text, path)
+
+
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> mt.CaseTables:
+    """Write a network whose `parameters` were released: a new text, from the allow-list alone.
+
+    It gives back the tables; where `path` is None that is all.
+
+    Raises
+    ------
+    InputError
+        Where a parameter is unknown, or a released value has no place in the format.
+    """
+    private = check_parameters(parameters)
+    units = network.generators
+    if "generator_limit" in private:
+        network = replace(network, generators=clip_points(units, units.p_min, units.p_max))
+    if "cost" in private:
+        network = network.with_linear_costs(units.linear)
+    data = _data(network)
+    tables = strip(me.blank_tables(network) if data is None else data, private)
+    tables = _encoded(network, tables)
+    gen = tables.gen.copy()
+    gen[:, mt.PG] = light_dispatch(network)
+    if "generator_limit" in private:
+        # Of the sides that the source has a limit on, see `strip`.
+        reach = reactive_reach(network)
+        for at in (mt.QMAX, mt.QMIN):
+            gen[:, at] = np.where(np.isinf(gen[:, at]), 1.0, reach) * gen[:, at]
+    tables = replace(tables, gen=gen)
+    if "capacity" in private:
+        branch = tables.branch.copy()
+        branch[:, [mt.RATE_B, mt.RATE_C]] = branch[:, [mt.RATE_A]]
+        tables = replace(tables, branch=branch)
+    if path is not None:
+        remark = f"{', '.join(private)} as released; release.json lists what else is not as it was."
+        _save(me.rendered(tables, Path(path).stem, (remark,)), path)
+    return tables
+
+
+def strip(data: Data, parameters: str | Sequence[str]) -> mt.CaseTables:
+    """The tables of a case without the parameters and all that copies or was computed from them."""
+    names = check_parameters(parameters)
+    tables = tables_of(data)
+    neutral = {"VM": 1.0, "VG": 1.0, "MBASE": tables.base_mva}
+    bare: dict[str, Floats] = {}
+    for table, width in mt.INPUTS.items():
+        kept, source = copied("matpower", table, names), getattr(tables, table)
+        values = np.zeros((len(source), min(source.shape[1], width)))
+        for at, column in enumerate(mt.COLUMNS[table][: values.shape[1]]):
+            values[:, at] = source[:, at] if column in kept else neutral.get(column, 0.0)
+        bare[table] = values
+    bare["bus"][:, mt.BUS_TYPE] = _types(tables)
+    if "generator_limit" in names:
+        for at, side in ((mt.QMAX, 1.0), (mt.QMIN, -1.0)):
+            limit = bare["gen"][:, at]
+            bare["gen"][:, at] = np.where(np.isinf(limit), limit, side * (side * limit > 0)) + 0.0
+    return mt.CaseTables("release", tables.base_mva, gencost=_costs(tables, names), **bare)
+
+
+def _costs(tables: mt.CaseTables, private: Sequence[str]) -> Floats:
+    """Rows of costs that are public; a private cost, or a curve that will get new ends, is 0."""
+    count, wide = len(tables.gen), max(tables.gencost.shape[1], mt.COST + 3)
+    if "cost" in private:
+        costs = np.zeros((count, mt.COST + 3))
+        costs[:, mt.MODEL], costs[:, mt.NCOST] = mt.POLYNOMIAL, 3
+        return costs
+    costs = np.zeros((len(tables.gencost), wide))
+    costs[:, : tables.gencost.shape[1]] = tables.gencost
+    for row in costs:
+        # Whatever follows the last coefficient is no part of the cost.
+        used = int(row[mt.NCOST]) * (2 if row[mt.MODEL] == mt.PIECEWISE else 1)
+        row[mt.COST + used :] = 0
+    curved = np.flatnonzero(costs[:count, mt.MODEL] == mt.PIECEWISE)
+    if "generator_limit" in private:
+        costs[curved, mt.COST :] = 0
+        costs[curved, mt.MODEL], costs[curved, mt.NCOST] = mt.POLYNOMIAL, 3
+    return costs
+
+
+def columns(data: Data) -> dict[str, tuple[str, ...]]:
+    """What a case has, table by table, in the words of `fates`."""
+    tables = tables_of(data)
+    found = {
+        table: (*mt.COLUMNS[table][: getattr(tables, table).shape[1]],)
+        + ("more",) * (getattr(tables, table).shape[1] > len(mt.COLUMNS[table]))
+        for table in mt.INPUTS
+    }
+    found["gencost"] = mt.COLUMNS["gencost"] + ("reactive",) * (
+        len(tables.gencost) > len(tables.gen)
+    )
+    more = data.fields if isinstance(data, CaseText) else ()
+    found["mpc"] = ("name", "comments", *(name for name in more if name not in CORE))
+    return found
+
+
+def tables_of(data: Data) -> mt.CaseTables:
+    """The numbers of a case, whatever is kept of it."""
+    if isinstance(data, mt.CaseTables):
+        return data
+    values = {table: data.tables[table].values for table in CORE}
+    shaped = {
+        table: array if len(array) else np.zeros((0, mt.WIDTH[table]))
+        for table, array in values.items()
+    }
+    return mt.CaseTables(data.name, data.base_mva, **shaped)
+
+
+def _types(tables: mt.CaseTables) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Types of buses from what is public: reference, isolated, with a generator or without."""
+    known = tables.bus[:, mt.BUS_TYPE]
+    running = tables.gen[tables.gen[:, mt.GEN_STATUS] > 0, mt.GEN_BUS]
+    kinds = np.where(np.isin(tables.bus[:, mt.BUS_I], running), 2.0, 1.0)
+    return np.where(np.isin(known, (mt.REFERENCE, mt.ISOLATED)), known, kinds)
+
+
+def _encoded(network: Network, tables: mt.CaseTables) -> mt.CaseTables:
+    return me.encode(network, tables, to_network(tables, "the case"))
+
+
+def _data(network: Network) -> Data | None:
+    source = network.source
+    return source.data if isinstance(source, Source) and source.kind == "matpower" else None
+
+
+def _text(path: Path) -> str:
+    try:
+        # Not all cases are UTF-8: what is not is carried through, byte by byte.
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InputError(
+            f"{path} can't be read: {error.strerror}.", remedy="Check the path."
+        ) from None
+
+
+def _save(text: str, path: str | os.PathLike[str]) -> None:
+    try:
+        Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise InputError(
+            f"{Path(path)} can't be written: {error.strerror}.", remedy="Check the path."
+        ) from None

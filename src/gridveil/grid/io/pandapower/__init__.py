@@ -1,0 +1,173 @@
+"""pandapower nets, and their ``.json`` files.
+
+What is read, in pandapower's words (its own ``rundcopp`` uses the same):
+
+- **buses**: ``bus``; the reference is an ``ext_grid`` or a ``gen`` with ``slack``. Buses that a
+  closed bus-bus switch joins are one bus; those that no reference reaches are out of service.
+- **loads**: ``load`` that is not controllable, ``p_mw * scaling``. ``shunt`` is separate.
+- **generators**: ``ext_grid``, ``gen``, ``sgen`` and controllable ``load`` (a negative injection),
+  in this order. An ``sgen`` or ``gen`` that is not controllable is a generator whose limits are
+  its set power, never a negative load: so each number has one place to be written back to.
+- **branches**: ``line``, ``trafo``, ``impedance``, in this order; one with an open switch is out of
+  service. A line or transformer without ``max_loading_percent`` has no limit.
+- **costs**: ``poly_cost`` and ``pwl_cost`` of active power.
+
+Three-winding transformers, DC lines, storage, wards and the like are refused.
+
+What a release keeps, and what becomes of every other column, is in `fates`. If capacities are
+private a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the
+released capacity at 100% loading; a transformer is one unit on the net's base, with
+max_loading_percent from the released capacity. A released load is on the first load of its bus.
+Names are kept but of elements that have a private number: people write ratings into them.
+
+Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
+from a catalogue, and a type has a rating there.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gridveil.errors import InputError
+from gridveil.grid.io import Source, optional_library, source_of, unlogged, writable
+from gridveil.grid.io.dispatch import light_dispatch, reactive_reach
+from gridveil.grid.io.pandapower.edit import put
+from gridveil.grid.io.pandapower.release import (
+    columns,
+    published_impedance,
+    put_dispatch,
+    put_reactive,
+    strip,
+)
+from gridveil.grid.io.pandapower.tables import build, limit_loading, why_none
+from gridveil.grid.model.checks import readable
+from gridveil.grid.model.costs import clip_points
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import check_parameters
+
+__all__ = [
+    "columns",
+    "published_impedance",
+    "read",
+    "strip",
+    "why_none",
+    "write",
+    "write_release",
+]
+
+
+@unlogged("pandapower")
+def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None) -> Network:
+    """Read a pandapower net, or a ``.json`` file of one.
+
+    Parameters
+    ----------
+    source
+        A net or a path.
+    max_loading
+        Loading in percent that limits lines and transformers without max_loading_percent; none
+        does by default, as in rundcopp.
+
+    Raises
+    ------
+    InputError
+        Where pandapower is not installed, the file is no net, or the net can't be a DC model.
+    """
+    library = optional_library("pandapower")
+    if isinstance(source, str | os.PathLike):
+        net = _from_file(library, Path(source))
+    elif isinstance(source, library.pandapowerNet):
+        net = copy.deepcopy(source)
+    else:
+        raise InputError(
+            f"An object of type {type(source).__name__} is no pandapower net.",
+            remedy="Give a pandapower net or the path of its .json file.",
+        )
+    if max_loading is not None:
+        limit_loading(net, max_loading)
+    network = build(net)
+    return replace(readable(network, f"Network '{network.name}'"), source=Source("pandapower", net))
+
+
+@unlogged("pandapower")
+def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
+    """The net that `network` came from with the values that changed; written where `path` says.
+
+    Raises
+    ------
+    InputError
+        Where the network did not come from pandapower, or a value has no column to go to.
+    """
+    net = copy.deepcopy(source_of(network, "pandapower").data)
+    put(net, build(net), network)
+    return _save(net, path)
+
+
+@unlogged("pandapower")
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> Any:
+    """Write `network`, with released values in it, for publication; gives back the new net.
+
+    Parameters
+    ----------
+    network
+        A network with the released values of `parameters`.
+    path
+        Where to; None gives back the net only.
+    parameters
+        ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
+    """
+    source = source_of(network, "pandapower")
+    private = check_parameters(parameters)
+    net = copy.deepcopy(source.data) if source.private else strip(source.data, private)
+    if "generator_limit" in private:
+        network = _with_public_ends(network)
+    bare = build(net)
+    put(net, bare, network)
+    # On the branches of the file: the owner's impedances may have more digits, which tell ratings.
+    put_dispatch(net, light_dispatch(replace(network, branches=bare.branches)))
+    if "generator_limit" in private:
+        put_reactive(net, reactive_reach(network))
+    return _save(net, path)
+
+
+def _with_public_ends(network: Network) -> Network:
+    """Piecewise-linear costs from the lower to the upper released limit, all inner points kept."""
+    units = network.generators
+    low, high = units.p_min.copy(), units.p_max.copy()
+    for at, points in enumerate(units.points):
+        if points is not None and len(points) > 2:
+            low[at] = min(low[at], points[1, 0] - 1.0)
+            high[at] = max(high[at], points[-2, 0] + 1.0)
+    return replace(network, generators=clip_points(units, low, high))
+
+
+def _from_file(library: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
+    try:
+        net = library.from_json(str(path))
+    except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pandapower
+        raise InputError(
+            f"'{path.name}' is no pandapower net ({type(error).__name__}).",
+            remedy="Write it with pandapower.to_json.",
+        ) from None
+    if not isinstance(net, library.pandapowerNet):
+        raise InputError(
+            f"'{path.name}' holds something else than a pandapower net.",
+            remedy="Write it with pandapower.to_json.",
+        )
+    return net
+
+
+def _save(net: Any, path: str | os.PathLike[str] | None) -> Any:
+    if path is not None:
+        with writable("pandapower"):
+            optional_library("pandapower").to_json(net, str(path))
+    return net

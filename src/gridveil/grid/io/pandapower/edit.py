@@ -1,0 +1,160 @@
+"""Changed values of a network, put into the columns of a pandapower net that they came from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridveil.errors import InputError
+from gridveil.grid.io.pandapower.columns import (
+    BRANCH_TABLES,
+    UNIT_TABLES,
+    UNLIMITED_MVA,
+    column,
+    fixed,
+    flags,
+    places,
+    rows,
+)
+from gridveil.grid.io.pandapower.costs import read_costs, write_costs
+from gridveil.grid.io.pandapower.tables import bus_places
+from gridveil.grid.model.network import Network
+
+
+def put(net: Any, old: Network, new: Network) -> None:
+    """Write into `net`, which reads as `old`, every capacity, load, limit and cost that differs."""
+    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
+    if sizes[0] != sizes[1]:
+        raise InputError(
+            "The network has other buses, generators or branches than the net it came from.",
+            remedy="Change values only, not the elements.",
+        )
+    _put_capacity(net, old, new)
+    _put_load(net, old, new)
+    _put_limits(net, old, new)
+    # A unit that has become free to move may have a cost that did not count before.
+    write_costs(net, replace(old.generators, **read_costs(net)), new.generators)
+
+
+def _elements(net: Any, tables: tuple[str, ...]) -> list[tuple[str, Any]]:
+    return [(table, index) for table in tables for index in rows(net, table).index]
+
+
+def _put_capacity(net: Any, old: Network, new: Network) -> None:
+    elements = _elements(net, BRANCH_TABLES)
+    capacity = new.branches.capacity
+    for at in np.flatnonzero(old.branches.capacity != capacity):
+        table, index = elements[at]
+        {"line": _limit_line, "trafo": _limit_trafo, "impedance": _limit_impedance}[table](
+            net, index, float(capacity[at])
+        )
+
+
+def _ensure(frame: pd.DataFrame, name: str) -> None:
+    if name not in frame.columns:
+        frame[name] = np.nan
+
+
+def _number(frame: pd.DataFrame, index: Any, name: str, default: float) -> float:
+    return float(column(frame.loc[[index]], name, "", default)[0])
+
+
+def _limit_line(net: Any, index: Any, capacity: float) -> None:
+    line = net.line
+    _ensure(line, "max_loading_percent")
+    if not np.isfinite(capacity):
+        line.at[index, "max_loading_percent"] = np.nan
+        return
+    loading = _number(line, index, "max_loading_percent", 0.0) or 100.0
+    factor = _number(line, index, "df", 1.0) * _number(line, index, "parallel", 1.0)
+    nominal = float(net.bus.at[line.at[index, "from_bus"], "vn_kv"])
+    line.at[index, "max_loading_percent"] = loading
+    line.at[index, "max_i_ka"] = capacity / (loading / 100 * factor * nominal * np.sqrt(3))
+
+
+def _limit_trafo(net: Any, index: Any, capacity: float) -> None:
+    # Not by its rating, on which its impedance is given.
+    trafo = net.trafo
+    _ensure(trafo, "max_loading_percent")
+    rating = float(trafo.at[index, "sn_mva"]) * _number(trafo, index, "df", 1.0)
+    rating *= _number(trafo, index, "parallel", 1.0)
+    loading = 100 * capacity / rating if np.isfinite(capacity) else np.nan
+    trafo.at[index, "max_loading_percent"] = loading
+
+
+def _limit_impedance(net: Any, index: Any, capacity: float) -> None:
+    # The rating is the limit and the base of the per-unit values: these go with it.
+    rating = capacity if np.isfinite(capacity) else UNLIMITED_MVA
+    scale = rating / float(net.impedance.at[index, "sn_mva"])
+    net.impedance.at[index, "sn_mva"] = rating
+    for name in ("rft_pu", "xft_pu", "rtf_pu", "xtf_pu"):
+        net.impedance.at[index, name] *= scale
+    for name in ("gf_pu", "bf_pu", "gt_pu", "bt_pu"):
+        if name in net.impedance.columns:
+            net.impedance.at[index, name] /= scale
+
+
+def _put_load(net: Any, old: Network, new: Network) -> None:
+    """The first load of a bus takes the change; a bus without one gets one."""
+    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
+    at = places(bus_places(net), still, "bus", "load")
+    scaling = column(still, "scaling", "load", 1.0)
+    power = column(still, "p_mw", "load") * scaling
+    for bus in np.flatnonzero(old.buses.load != new.buses.load):
+        mine = np.flatnonzero((at == bus) & (scaling != 0))
+        if not len(mine):
+            _add_load(net, net.bus.index[bus], float(new.buses.load[bus] - old.buses.load[bus]))
+            continue
+        others = float(power[at == bus].sum() - power[mine[0]]) if (at == bus).sum() > 1 else 0.0
+        value = (float(new.buses.load[bus]) - others) / scaling[mine[0]]
+        net.load.at[still.index[mine[0]], "p_mw"] = value
+
+
+def _add_load(net: Any, bus: Any, power: float) -> None:
+    types = net.load.dtypes
+    index = int(net.load.index.max()) + 1 if len(net.load) else 0
+    known: dict[str, Any] = {"bus": bus, "p_mw": power, "scaling": 1.0, "in_service": True}
+    known |= {"controllable": False, "sn_mva": np.nan}
+    row = {
+        name: known.get(str(name), 0.0 if kind.kind == "f" else None)
+        for name, kind in types.items()
+    }
+    added = pd.DataFrame({name: [value] for name, value in row.items()}, index=[index])
+    added = added.astype(types)
+    net.load = pd.concat([net.load, added]) if len(net.load) else added
+
+
+def _put_limits(net: Any, old: Network, new: Network) -> None:
+    before, after = old.generators, new.generators
+    changed = (before.p_min != after.p_min) | (before.p_max != after.p_max)
+    elements = _elements(net, UNIT_TABLES)
+    still = np.concatenate([fixed(net, table) for table in UNIT_TABLES])
+    for at in np.flatnonzero(changed):
+        table, index = elements[at]
+        low, high = float(after.p_min[at]), float(after.p_max[at])
+        if still[at] and low == high:
+            _set_power(net[table], index, table, low)
+            continue
+        frame = net[table]
+        if still[at]:
+            frame.at[index, "controllable"] = True
+        if table == "load":
+            low, high = -high, -low
+        for name, value in (("min_p_mw", low), ("max_p_mw", high)):
+            _ensure(frame, name)
+            frame.at[index, name] = value
+
+
+def _set_power(frame: pd.DataFrame, index: Any, table: str, power: float) -> None:
+    scaling = _number(frame, index, "scaling", 1.0) if table == "sgen" else 1.0
+    if scaling == 0:
+        frame.at[index, "scaling"] = scaling = 1.0
+    frame.at[index, "p_mw"] = power / scaling
+    # rundcopp clips a set power to these, so they have to let it through.
+    for name, worse in (("min_p_mw", min), ("max_p_mw", max)):
+        bound = _number(frame, index, name, np.nan)
+        if not np.isnan(bound):
+            frame.at[index, name] = worse(bound, power / scaling)

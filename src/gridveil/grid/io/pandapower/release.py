@@ -1,0 +1,287 @@
+"""What of a pandapower net may be published, by the parameters that are private."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridveil.grid.io import coarse, unlogged
+from gridveil.grid.io.fate_table import KEPT
+from gridveil.grid.io.fates import copied
+from gridveil.grid.io.pandapower.columns import (
+    BRANCH_TABLES,
+    UNLIMITED_MVA,
+    column,
+    fixed,
+    flags,
+    net_number,
+    rows,
+    text,
+)
+from gridveil.grid.io.pandapower.costs import areas, cost_rows, read_costs
+from gridveil.grid.io.pandapower.tables import build
+from gridveil.grid.model.network import Bools, Floats
+from gridveil.grid.model.parameters import check_parameters
+
+TABLES = tuple(name for name in KEPT["pandapower"] if name not in ("poly_cost", "pwl_cost", "net"))
+UNITS = ("gen", "sgen", "load")
+LIMITS = ("min_p_mw", "max_p_mw")
+REACTIVE = {"max_q_mvar": 1.0, "min_q_mvar": -1.0}
+"""Reactive limits, and the side of 0 that each is on."""
+SERIES = ("r_ohm_per_km", "x_ohm_per_km", "r0_ohm_per_km", "x0_ohm_per_km")
+SHUNTS = ("c_nf_per_km", "g_us_per_km", "c0_nf_per_km", "g0_us_per_km")
+# Words of pandapower's own; any other text in these columns is not written.
+WORDS = {
+    "type": re.compile("b|n|m|ol|cs|wye|delta|PV|WP|CHP|sync|async|LS|CB|LBS|DS"),
+    "vector_group": re.compile("[YyDdZzNn]{2,4}[0-9]{0,2}"),
+    "zone": re.compile(r"[\w -]{1,20}"),
+}
+# Columns that pandapower insists on, where nothing is said.
+NEUTRAL: dict[str, float] = {
+    **dict.fromkeys(("vm_pu", "scaling", "df", "parallel", "step", "max_step"), 1),
+    **dict.fromkeys(("p_mw", "q_mvar", "va_degree", "pfe_kw", "i0_percent", "z_ohm"), 0.0),
+    **{f"const_{z}_{p}_percent": 0.0 for z in "zi" for p in "pq"},
+    **dict.fromkeys(("gf_pu", "bf_pu", "gt_pu", "bt_pu", "c_nf_per_km", "g_us_per_km"), 0.0),
+    "slack_weight": 1.0,
+    "max_i_ka": 99999.0,
+}
+SHAPES = {"Point", "LineString"}
+# Columns that pandapower has no type for until they are used; the others of this kind are numbers.
+_OPTIONAL = {
+    **{name: np.dtype(object) for name in ("tap2_side", "tap2_changer_type", "vector_group")},
+    **{name: np.dtype(bool) for name in ("controllable", "oltc")},
+}
+# What a truth value is where nothing is said.
+_UNSAID = {"slack": False, "oltc": False}
+
+
+@unlogged("pandapower")
+def strip(net: Any, parameters: str | Sequence[str]) -> Any:
+    """A new net with what all of `parameters` have on their allow-lists, and nothing else."""
+    private = check_parameters(parameters)
+    pandapower = importlib.import_module("pandapower")
+    bare = pandapower.create_empty_network(
+        f_hz=net_number(net, "f_hz"), sn_mva=net_number(net, "sn_mva"), add_stdtypes=False
+    )
+    for table in TABLES:
+        bare[table] = _table(net[table], bare[table], copied("pandapower", table, private))
+    _drop_dispatch(net, bare)
+    _drop_bounds(net, bare)
+    if "capacity" in private:
+        _without_ratings(net, bare)
+    if "generator_limit" in private:
+        _only_sides(bare)
+    if "cost" not in private:
+        _keep_costs(net, bare, private)
+    return bare
+
+
+def columns(net: Any) -> dict[str, tuple[str, ...]]:
+    """What a net has, table by table, in the words of `fates`; empty tables are none."""
+    found: dict[str, tuple[str, ...]] = {}
+    rest: list[str] = []
+    for name, value in net.items():
+        table = isinstance(value, pd.DataFrame)
+        if name.startswith("_") or (table and not len(value)):
+            continue
+        if table and name in KEPT["pandapower"] and name != "net":
+            found[name] = tuple(str(column) for column in value.columns)
+        else:
+            rest.append("res_*" if name.startswith("res_") else name)
+    return {**found, "net": tuple(dict.fromkeys(rest))}
+
+
+def _table(source: pd.DataFrame, template: pd.DataFrame, allowed: Sequence[str]) -> pd.DataFrame:
+    optional = [name for name in allowed if name in source.columns and name not in template]
+    index = pd.Index(source.index.to_numpy(dtype=np.int64).copy())
+    columns: dict[str, Any] = {}
+    for name in [*template.columns, *optional]:
+        kind = template[name].dtype if name in template else _OPTIONAL.get(name, np.dtype(float))
+        if name in allowed and name in source.columns:
+            values = _values(source[name], name, kind)
+        else:
+            values = _neutral(name, kind, source.index)
+        # A list says its type, also where it is empty.
+        columns[name] = pd.Series(values, index, object) if isinstance(values, list) else values
+    return pd.DataFrame(columns, index=index)
+
+
+def _values(values: pd.Series[Any], name: str, kind: Any) -> Any:
+    """A copy of one column, as its kind of value only: no text among numbers, no notes in a map."""
+    if name == "geo":
+        return [_shape(value) for value in values]
+    if kind.kind == "b":
+        return flags(values.to_frame(name), name, _UNSAID.get(name, True))
+    if kind.kind in "fiu":
+        nothing = np.nan if kind.kind == "f" else NEUTRAL.get(name, 0)
+        numbers = column(values.to_frame(name), name, "", nothing)
+        with np.errstate(invalid="ignore"):
+            typed = numbers.astype(kind)
+        return typed if np.array_equal(typed, numbers, equal_nan=True) else numbers
+    words = WORDS.get(name)
+    return [
+        said if said is not None and (words is None or words.fullmatch(said)) else None
+        for said in (text(value) for value in values)
+    ]
+
+
+def _neutral(name: str, kind: Any, index: pd.Index[Any]) -> Any:
+    if isinstance(kind, pd.api.extensions.ExtensionDtype):
+        return pd.Series(None, index=index, dtype=kind).array
+    if kind.kind == "b":
+        return np.full(len(index), name == "in_service")
+    if kind.kind in "fiu":
+        return np.full(len(index), NEUTRAL.get(name, np.nan if kind.kind == "f" else 0), dtype=kind)
+    return [None] * len(index)
+
+
+def _shape(text: Any) -> str | None:
+    """The coordinates of a GeoJSON text, without anything else that it may hold."""
+    try:
+        found = json.loads(text)
+        points = np.array(found["coordinates"], dtype=float)
+        if found["type"] not in SHAPES:
+            return None
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return None
+    return json.dumps({"type": found["type"], "coordinates": points.tolist()})
+
+
+def _drop_dispatch(net: Any, bare: Any) -> None:
+    """A set power is data only where a unit can't move; elsewhere it is a result."""
+    moving = {table: ~fixed(net, table) for table in ("gen", "sgen")}
+    moving["load"] = flags(net.load, "controllable", False)
+    for table, which in moving.items():
+        for name, nothing in (("p_mw", 0.0), ("q_mvar", 0.0), ("scaling", 1.0)):
+            if name in bare[table].columns:
+                bare[table].loc[which, name] = nothing
+
+
+def _drop_bounds(net: Any, bare: Any) -> None:
+    """Limits of a load are a unit's where it can move; elsewhere they bound or copy the load."""
+    still = ~flags(net.load, "controllable", False)
+    for name in LIMITS:
+        if name in bare.load.columns:
+            bare.load.loc[still, name] = np.nan
+
+
+def _only_sides(bare: Any) -> None:
+    """Of a reactive limit only on which side of 0 it is: 1, -1 or 0; `put_reactive` fills it in."""
+    for table in ("ext_grid", *UNITS):
+        for name, side in REACTIVE.items():
+            if name in bare[table].columns:
+                limit = bare[table][name].to_numpy(dtype=float)
+                known = np.where(np.isinf(limit), limit, side * (side * limit > 0)) + 0.0
+                bare[table][name] = np.where(np.isnan(limit), np.nan, known)
+
+
+def published_impedance(net: Any) -> tuple[Bools, Floats, Floats]:
+    """Which branches have impedances on ratings (all but lines), and those of all branches, p.u.
+
+    Of a stripped net: what a release publishes of them.
+    """
+    rated = np.concatenate([np.full(len(net[table]), table != "line") for table in BRANCH_TABLES])
+    branches = build(net).branches
+    return rated, branches.resistance, branches.reactance
+
+
+def _without_ratings(net: Any, bare: Any) -> None:
+    """Impedances (public) as they are in all, on the net's base instead of on ratings (private).
+
+    How many circuits or units in parallel share one and how long a line is go into the totals.
+    """
+    line, base = net.line, float(net.sn_mva)
+    length, circuits = column(line, "length_km", "line"), column(line, "parallel", "line", 1.0)
+    bare.line["length_km"] = 1.0
+    for name in (*SERIES, *SHUNTS):
+        if name in line.columns:
+            factor = length / circuits if name in SERIES else length * circuits
+            bare.line[name] = column(line, name, "line", np.nan) * factor
+    _trafo_on_base(net.trafo, bare.trafo, base)
+    bare.impedance["sn_mva"] = UNLIMITED_MVA
+    rating = column(net.impedance, "sn_mva", "impedance")
+    for name in ("rft_pu", "xft_pu", "rtf_pu", "xtf_pu"):
+        series = column(net.impedance, name, "impedance", 0.0)
+        bare.impedance[name] = coarse(series / rating * base) / base * UNLIMITED_MVA
+    for name in ("gf_pu", "bf_pu", "gt_pu", "bt_pu"):
+        shunt = column(net.impedance, name, "impedance", 0.0)
+        bare.impedance[name] = coarse(shunt * rating / base, 2) * base / UNLIMITED_MVA
+
+
+def _trafo_on_base(trafo: pd.DataFrame, bare: pd.DataFrame, base: float) -> None:
+    """All units of a transformer as one on the net's base, its impedances with few digits.
+
+    A third number with three digits would leave one rating possible: the no-load current has two.
+    """
+    units = column(trafo, "parallel", "trafo", 1.0)
+    rating = column(trafo, "sn_mva", "trafo") * units
+    short, lossy = column(trafo, "vk_percent", "trafo"), column(trafo, "vkr_percent", "trafo")
+    resistance = coarse(lossy / rating * base)
+    reactance = coarse(np.sqrt(np.maximum(short**2 - lossy**2, 0.0)) / rating * base)
+    bare["sn_mva"] = base
+    bare["vkr_percent"] = resistance
+    bare["vk_percent"] = np.sign(short) * np.hypot(resistance, reactance)
+    bare["pfe_kw"] = column(trafo, "pfe_kw", "trafo", 0.0) * units
+    bare["i0_percent"] = coarse(column(trafo, "i0_percent", "trafo", 0.0) * rating / base, 2)
+
+
+def _keep_costs(net: Any, bare: Any, private: Sequence[str]) -> None:
+    bare.poly_cost = _table(
+        net.poly_cost, bare.poly_cost, copied("pandapower", "poly_cost", private)
+    )
+    units, points = dict(cost_rows(net, "pwl_cost")), read_costs(net)["points"]
+    frame = net.pwl_cost
+    # Breakpoints end at the limits: the released network has its own.
+    moved = units if "generator_limit" in private else {}
+    known = {
+        row: areas("", points[units[row]]) if row in units else _pieces(frame.at[row, "points"])
+        for row in frame.index
+        if row not in moved
+    }
+    source = frame.loc[[row for row, pieces in known.items() if pieces]]
+    bare.pwl_cost = _table(source, bare.pwl_cost, ["element", "et", "power_type"])
+    bare.pwl_cost["points"] = pd.Series(
+        [known[row] for row in source.index], index=bare.pwl_cost.index, dtype=object
+    )
+
+
+def _pieces(given: Any) -> list[list[float]]:
+    """Pieces of a cost that does not count, if they are numbers."""
+    try:
+        pieces: list[list[float]] = np.array(given, dtype=float).reshape(-1, 3).tolist()
+    except (TypeError, ValueError):
+        return []
+    return pieces
+
+
+def put_reactive(net: Any, reach: Floats) -> None:
+    """Reactive limits (Mvar) on the sides that `strip` left (1 or -1); those of units alone."""
+    start = 0
+    for table in ("ext_grid", *UNITS):
+        frame = net.ext_grid if table == "ext_grid" else rows(net, table)
+        mine = reach[start : start + len(frame)]
+        for name in REACTIVE:
+            if name in net[table].columns:
+                sides = net[table].loc[frame.index, name].to_numpy(dtype=float)
+                filled = np.where(np.isinf(sides), 1.0, mine) * sides
+                net[table].loc[frame.index, name] = filled
+        start += len(frame)
+
+
+def put_dispatch(net: Any, output: Floats) -> None:
+    """Set points of the units that can move (MW, in the order of the model's generators)."""
+    start = len(net.ext_grid)
+    for table in UNITS:
+        frame = rows(net, table)
+        mine = output[start : start + len(frame)]
+        moving = ~fixed(net, table)
+        net[table].loc[frame.index[moving], "p_mw"] = mine[moving] * (
+            -1.0 if table == "load" else 1.0
+        )
+        start += len(frame)

@@ -1,0 +1,375 @@
+"""What a pandapower net says, as the arrays of a :class:`~gridveil.grid.model.network.Network`.
+
+The numbers are those that pandapower's own DC-OPF (``rundcopp``) would use, computed here from the
+tables, so that nothing private to pandapower is called and the net is never changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from gridveil.errors import InputError
+from gridveil.grid.io.pandapower.columns import (
+    BRANCH_TABLES,
+    NO_LIMIT_MW,
+    UNIT_TABLES,
+    UNLIMITED_MVA,
+    column,
+    flags,
+    labels,
+    net_number,
+    places,
+    rows,
+    unit_limits,
+    whole,
+)
+from gridveil.grid.io.pandapower.costs import read_costs
+from gridveil.grid.io.pandapower.trafo import trafo_values
+from gridveil.grid.model.checks import Problem, refuse
+from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
+
+ENDS = {"line": ("from_bus", "to_bus"), "trafo": ("hv_bus", "lv_bus")}
+SWITCH_LETTER = {"line": "l", "trafo": "t", "impedance": ""}
+# Tables that every net has, and columns without which an element can't be placed.
+NEEDED: dict[str, tuple[str, ...]] = {
+    "bus": ("vn_kv",),
+    "switch": ("bus", "element", "et"),
+    **dict.fromkeys(("load", "gen", "sgen", "ext_grid", "shunt"), ("bus",)),
+    **dict.fromkeys(("line", "impedance"), ("from_bus", "to_bus")),
+    "trafo": ("hv_bus", "lv_bus"),
+    "poly_cost": ("element", "et"),
+    "pwl_cost": ("element", "et", "power_type", "points"),
+}
+# Tables with a place in a power flow that a DC model of lines and generators does not have.
+REFUSED = {
+    "trafo3w": "replace each one by three two-winding transformers and a bus",
+    "dcline": "replace it by a pair of generators, or take it out of service",
+    "storage": "take it out of service, or replace it by a controllable sgen",
+    "ward": "replace it by a load and a shunt",
+    "xward": "replace it by a load, a shunt and a generator",
+    "motor": "replace it by a load",
+    "asymmetric_load": "replace it by a load",
+    "asymmetric_sgen": "replace it by an sgen",
+    "svc": "take it out of service",
+    "ssc": "take it out of service",
+    "tcsc": "replace it by an impedance",
+    "vsc": "take it out of service",
+    "vsc_stacked": "take it out of service",
+    "vsc_bipolar": "take it out of service",
+    "line_dc": "take it out of service",
+}
+
+
+# What comes out of absurd numbers is found when the network is checked.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def build(net: Any) -> Network:
+    """Read the tables of `net`; the result has no ``source`` yet."""
+    base = net_number(net, "sn_mva")
+    _refuse_missing(net)
+    if not len(net.bus):
+        raise InputError("The pandapower net has no bus.", remedy="Give a net with buses.")
+    _refuse_unsupported(net)
+    _refuse_indices(net)
+    place = bus_places(net)
+    buses = _buses(net, place)
+    branches = _branches(net, place, buses.in_service)
+    buses = _with_reach(buses, branches)
+    generators = _generators(net, place, buses.in_service)
+    reached = buses.in_service[branches.from_bus] & buses.in_service[branches.to_bus]
+    branches = replace(branches, in_service=branches.in_service & reached)
+    name = net.get("name") if isinstance(net.get("name"), str) else ""
+    return Network(
+        name or "pandapower net",
+        base,
+        buses,
+        generators,
+        branches,
+        notes=_notes(net, generators, place),
+    )
+
+
+def limit_loading(net: Any, percent: float) -> None:
+    """Give a loading limit to lines and transformers that have none.
+
+    Raises
+    ------
+    InputError
+        If it is not a percentage above 0.
+    """
+    if not 0 < percent < np.inf:
+        raise InputError(
+            f"max_loading is {percent}.", remedy="Give a percentage above 0: 100, for example."
+        )
+    for table in ("line", "trafo"):
+        net[table]["max_loading_percent"] = column(
+            net[table], "max_loading_percent", table, float(percent)
+        )
+
+
+def why_none(net: Any, parameter: str) -> tuple[str, str] | None:
+    """What the net lacks if it has no value of a parameter, and the remedy; None: nothing known."""
+    if parameter != "capacity" or not (count := _unlimited(net)):
+        return None
+    return (
+        f"none of the {count:,} lines and transformers in service has a max_loading_percent, "
+        "without which a rating (max_i_ka, sn_mva) limits nothing in pandapower's own OPF",
+        "Take full ratings as limits: max_loading=100 (--max-loading 100).",
+    )
+
+
+def _unlimited(net: Any) -> int:
+    """How many lines and transformers in service have ratings, and no loading that limits them."""
+    count = 0
+    for table in ("line", "trafo"):
+        loading = column(net[table], "max_loading_percent", table, np.nan)
+        count += int((np.isnan(loading) & flags(net[table], "in_service", True)).sum())
+    return count
+
+
+def _notes(net: Any, units: Generators, place: pd.Series[int]) -> tuple[str, ...]:
+    notes = []
+    free = (units.p_max >= NO_LIMIT_MW) | (units.p_min <= -NO_LIMIT_MW)
+    if free.any():
+        notes.append(
+            f"{int(free.sum())} units have no limit (min_p_mw, max_p_mw) and are taken as able to "
+            f"run at {NO_LIMIT_MW:g} MW, as in pandapower's own OPF"
+        )
+    if free_to_load := _unlimited(net):
+        notes.append(
+            f"{free_to_load:,} lines and transformers have no max_loading_percent and so no limit, "
+            "as in pandapower's own OPF; max_loading=100 (--max-loading 100) limits them by their "
+            "ratings"
+        )
+    untold = [p is not None and bool(np.isinf(p[:, 1]).any()) for p in units.points]
+    if any(untold):
+        notes.append(
+            f"the piecewise-linear cost of {units.name[untold.index(True)]} has pieces that do not "
+            "follow each other, or numbers too large to add up: let each piece begin where the "
+            "last one ends"
+        )
+    joined = int((place.to_numpy() != np.arange(len(place))).sum())
+    if joined:
+        notes.append(f"{joined} buses are joined to another one by a closed switch")
+    return tuple(notes)
+
+
+def _refuse_missing(net: Any) -> None:
+    for table, needed in NEEDED.items():
+        frame = net.get(table)
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(
+                f"The pandapower net has no table {table}.",
+                remedy="Make nets with pandapower.create_empty_network, which has every table.",
+            )
+        absent = [name for name in needed if name not in frame.columns]
+        if absent:
+            raise InputError(
+                f"Table {table} of the pandapower net has no column {absent[0]}.",
+                remedy="Add it, or update an old net with pandapower.convert_format.",
+            )
+
+
+def _refuse_unsupported(net: Any) -> None:
+    found = []
+    for table, remedy in REFUSED.items():
+        frame = net.get(table)
+        if frame is None:
+            continue
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(
+                f"The pandapower net has a {table} that is no table.", remedy="Remove it."
+            )
+        used = frame.index[flags(frame, "in_service", True)]
+        if len(used):
+            found.append(
+                Problem(
+                    f"{len(used):,} {table} in service",
+                    f"{table} {used[0]}, for example",
+                    "the DC model has no such element",
+                    f"To go on, {remedy}.",
+                )
+            )
+    refuse("The pandapower net", found)
+
+
+def _refuse_indices(net: Any) -> None:
+    for table in ("bus", "switch", "shunt", *UNIT_TABLES, *BRANCH_TABLES, "poly_cost", "pwl_cost"):
+        index = net[table].index
+        if len(index) and not (pd.api.types.is_integer_dtype(index) and index.min() >= 0):
+            raise InputError(
+                f"The index of table {table} of the pandapower net is not of whole numbers from 0 "
+                "on.",
+                remedy="Give every row a whole number: pandapower finds elements by it.",
+            )
+        if index.has_duplicates:
+            raise InputError(
+                f"Table {table} of the pandapower net has index {index[index.duplicated()][0]} "
+                "more than once.",
+                remedy="Give every row an index of its own.",
+            )
+
+
+def bus_places(net: Any) -> pd.Series[int]:
+    """Where each bus index is in the bus table: buses joined by a closed switch share a place."""
+    index = net.bus.index
+    switch = net.switch
+    joined = switch[(switch["et"] == "b").to_numpy() & flags(switch, "closed", True)]
+    if (column(joined, "z_ohm", "switch", 0.0) != 0).any():
+        raise InputError(
+            "Table switch has a closed bus-bus switch with an impedance (z_ohm).",
+            remedy="Set z_ohm to 0, or replace the switch by an impedance.",
+        )
+    own = pd.Series(np.arange(len(index)), index=index)
+    ends = (places(own, joined, "bus", "switch"), places(own, joined, "element", "switch"))
+    label = _components(len(index), *ends)
+    first = pd.Series(own.to_numpy()).groupby(label).transform("min")
+    return pd.Series(first.to_numpy(), index=index)
+
+
+def _components(count: int, start: Ints, end: Ints) -> Ints:
+    graph = coo_array((np.ones(len(start)), (start, end)), shape=(count, count))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def _buses(net: Any, place: pd.Series[int]) -> Buses:
+    count = len(net.bus)
+    in_service = flags(net.bus, "in_service", True)
+    # A bus that a switch joins to another one is that bus: it has no row of its own in the model.
+    in_service &= place.to_numpy() == np.arange(count)
+    load = np.zeros(count)
+    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
+    power = column(still, "p_mw", "load") * column(still, "scaling", "load", 1.0)
+    np.add.at(load, places(place, still, "bus", "load"), power)
+    return Buses(
+        name=labels(net, ("bus",)),
+        load=load,
+        shunt=_shunt(net, place),
+        reference=_reference(net, place),
+        in_service=in_service,
+    )
+
+
+def _shunt(net: Any, place: pd.Series[int]) -> Floats:
+    frame = net.shunt[flags(net.shunt, "in_service", True)]
+    if flags(frame, "step_dependency_table", False).any():
+        raise InputError(
+            "Table shunt uses a characteristic table (step_dependency_table).",
+            remedy="Write the shunt's power into p_mw and clear step_dependency_table.",
+        )
+    drawn = np.zeros(len(net.bus))
+    at = places(place, frame, "bus", "shunt")
+    nominal = column(net.bus, "vn_kv", "bus")[at]
+    rated = column(frame, "vn_kv", "shunt", np.nan)
+    ratio = np.where(np.isnan(rated), 1.0, nominal / rated) ** 2
+    steps = column(frame, "step", "shunt", 1.0)
+    np.add.at(drawn, at, column(frame, "p_mw", "shunt") * steps * ratio)
+    return drawn
+
+
+def _reference(net: Any, place: pd.Series[int]) -> Bools:
+    reference = np.zeros(len(net.bus), dtype=bool)
+    grid = net.ext_grid[flags(net.ext_grid, "in_service", True)]
+    slack = net.gen[flags(net.gen, "in_service", True) & flags(net.gen, "slack", False)]
+    reference[places(place, grid, "bus", "ext_grid")] = True
+    reference[places(place, slack, "bus", "gen")] = True
+    return reference
+
+
+def _with_reach(buses: Buses, branches: Branches) -> Buses:
+    """Leave out, as pandapower does, the buses that no reference bus can reach."""
+    used = branches.in_service
+    label = _components(len(buses), branches.from_bus[used], branches.to_bus[used])
+    anchors = label[buses.reference & buses.in_service]
+    if not len(anchors):
+        raise InputError(
+            "The pandapower net has no reference bus in service.",
+            remedy="Add an ext_grid, or set slack to True for one gen.",
+        )
+    if len(set(anchors.tolist())) < len(anchors):
+        raise InputError(
+            "One island of the pandapower net has more than one reference bus (tables ext_grid "
+            "and gen.slack), which would fix the angle between them.",
+            remedy="Keep one: turn the others into gen with slack=False "
+            "(pandapower.toolbox.replace_ext_grid_by_gen).",
+        )
+    in_service = buses.in_service & np.isin(label, anchors)
+    return replace(buses, reference=buses.reference & in_service, in_service=in_service)
+
+
+def _branches(net: Any, place: pd.Series[int], alive: Bools) -> Branches:
+    parts = [_branch_part(net, table, place) for table in BRANCH_TABLES]
+    joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    joined["in_service"] &= alive[joined["from_bus"]] & alive[joined["to_bus"]]
+    count = len(joined["in_service"])
+    return Branches(
+        name=labels(net, BRANCH_TABLES),
+        angle_min=np.full(count, -np.inf),
+        angle_max=np.full(count, np.inf),
+        **joined,
+    )
+
+
+def _branch_part(net: Any, table: str, place: pd.Series[int]) -> dict[str, Any]:
+    frame = net[table]
+    start, end = ENDS.get(table, ("from_bus", "to_bus"))
+    values = {"line": _line_values, "trafo": trafo_values, "impedance": _impedance_values}[table]
+    limit, *electric = values(net)
+    limit = np.where(~(limit < UNLIMITED_MVA) | (limit == 0), np.inf, limit)
+    switch = net.switch[(net.switch["et"] == SWITCH_LETTER[table]).to_numpy()]
+    cut = np.isin(frame.index, whole(switch[~flags(switch, "closed", True)], "element"))
+    keys = ("resistance", "reactance", "tap", "shift")
+    return {
+        "from_bus": places(place, frame, start, table),
+        "to_bus": places(place, frame, end, table),
+        **dict(zip(keys, electric, strict=True)),
+        "capacity": limit,
+        "in_service": flags(frame, "in_service", True) & ~cut,
+    }
+
+
+def _line_values(net: Any) -> tuple[Floats, ...]:
+    line = net.line
+    own = pd.Series(np.arange(len(net.bus)), index=net.bus.index)
+    nominal = column(net.bus, "vn_kv", "bus")[places(own, line, "from_bus", "line")]
+    parallel = column(line, "parallel", "line", 1.0)
+    scale = column(line, "length_km", "line") * net.sn_mva / nominal**2 / parallel
+    # A line without a loading limit is unlimited, whatever max_i_ka says: so has rundcopp it.
+    loading = column(line, "max_loading_percent", "line", np.nan)
+    derating = column(line, "df", "line", 1.0)
+    current = column(line, "max_i_ka", "line", np.nan)
+    limit = loading / 100 * current * derating * parallel * nominal * np.sqrt(3)
+    return (
+        limit,
+        column(line, "r_ohm_per_km", "line") * scale,
+        column(line, "x_ohm_per_km", "line") * scale,
+        np.ones(len(line)),
+        np.zeros(len(line)),
+    )
+
+
+def _impedance_values(net: Any) -> tuple[Floats, ...]:
+    frame = net.impedance
+    rating = column(frame, "sn_mva", "impedance")
+    resistance = column(frame, "rft_pu", "impedance") / rating * net.sn_mva
+    reactance = column(frame, "xft_pu", "impedance") / rating * net.sn_mva
+    return rating, resistance, reactance, np.ones(len(frame)), np.zeros(len(frame))
+
+
+def _generators(net: Any, place: pd.Series[int], alive: Bools) -> Generators:
+    bus = np.concatenate([places(place, rows(net, t), "bus", t) for t in UNIT_TABLES])
+    limits = [unit_limits(net, table) for table in UNIT_TABLES]
+    used = np.concatenate([flags(rows(net, t), "in_service", True) for t in UNIT_TABLES])
+    return Generators(
+        name=labels(net, UNIT_TABLES),
+        bus=bus,
+        p_min=np.concatenate([low for low, _ in limits]),
+        p_max=np.concatenate([high for _, high in limits]),
+        in_service=used & alive[bus],
+        **read_costs(net),
+    )

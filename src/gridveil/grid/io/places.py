@@ -1,0 +1,61 @@
+"""Where the buses of a network are, if its file says so: coordinates of pandapower and PyPSA."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.io import Source
+
+Floats = NDArray[np.float64]
+
+
+def file_places(source: Any, buses: int) -> Floats | None:
+    """Coordinates of every bus, ``(buses, 2)``, in the file's own units; NaN where it has none.
+
+    None for a network without a file, and for MATPOWER, whose cases have no coordinates. What is
+    no coordinate counts as missing: a picture is no reason to refuse a network.
+    """
+    if not isinstance(source, Source) or source.kind not in _READERS:
+        return None
+    found = np.full((buses, 2), np.nan)
+    read = np.array(_READERS[source.kind](source.data), dtype=float).reshape(-1, 2)[:buses]
+    found[: len(read)] = read
+    found[~np.isfinite(found).all(axis=1)] = np.nan
+    return found
+
+
+def _of_pandapower(net: Any) -> list[tuple[float, float]]:
+    texts = net.bus["geo"] if "geo" in net.bus else [None] * len(net.bus)
+    return [_point(text) for text in texts]
+
+
+def _point(text: Any) -> tuple[float, float]:
+    """The place that a GeoJSON text holds."""
+    try:
+        x, y = json.loads(text)["coordinates"][:2]
+        return float(x), float(y)
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return np.nan, np.nan
+
+
+def _of_pypsa(snapshot: Any) -> list[tuple[float, float]]:
+    table = snapshot.network.c["Bus"].static
+    if not {"x", "y"} <= set(table.columns):
+        return [(np.nan, np.nan)] * len(table)
+    # PyPSA writes 0, 0 for a bus of which nothing is known.
+    pairs = [(_number(x), _number(y)) for x, y in zip(table["x"], table["y"], strict=True)]
+    return [(np.nan, np.nan) if pair == (0, 0) else pair for pair in pairs]
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
+_READERS = {"pandapower": _of_pandapower, "pypsa": _of_pypsa}

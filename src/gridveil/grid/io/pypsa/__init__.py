@@ -1,0 +1,173 @@
+"""PyPSA networks, and their ``.nc`` files.
+
+What is read, at one snapshot, in PyPSA's words (its own ``optimize`` uses the same):
+
+- **buses** with carrier AC; the reference of an island is the bus of its slack generator, else of
+  its first one.
+- **loads**: ``loads.p_set`` times minus their sign.
+- **generators**: limits ``p_nom * p_min_pu`` and ``p_nom * p_max_pu``, both ``p_set`` where one is
+  given; cost ``marginal_cost`` and ``marginal_cost_quadratic``.
+- **branches**: ``lines``, then ``transformers``, types turned into numbers; capacity
+  ``s_nom * s_max_pu``, infinite where that is; ``tap_ratio``, ``phase_shift`` and ``v_ang_max``.
+
+Links, storage, global constraints, extendable, committable and piecewise components, investment
+periods and scenarios are refused. Shunt impedances are left out, as ``optimize`` does.
+
+A network of several snapshots is read at the one that the caller names. Series of availability
+(p_max_pu, p_min_pu) are public. If generator limits are private they are not part of them: limits
+are then read at full availability, on request, and the series stay beside the released limits.
+
+What a release keeps, and what becomes of every other attribute, is in `fates`. It has one snapshot,
+with the values of all series at it. If capacities are private a line has s_nom from the released
+capacity; a transformer is on 1 MVA, with s_max_pu from the released capacity. Names are kept but of
+elements that have a private number, which are named by their order: people write ratings into
+names.
+
+Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
+from a catalogue, and a type has a rating there.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gridveil.errors import InputError
+from gridveil.grid.io import Source, optional_library, source_of, unlogged, writable
+from gridveil.grid.io.pypsa.edit import put
+from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
+from gridveil.grid.io.pypsa.tables import Snapshot, build
+from gridveil.grid.model.checks import readable
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import check_parameters
+
+__all__ = ["columns", "published_impedance", "read", "strip", "write", "write_release"]
+
+
+@unlogged("pypsa")
+def read(
+    source: str | os.PathLike[str] | Any, snapshot: Any = None, full_availability: bool = False
+) -> Network:
+    """Read a PyPSA network, or a ``.nc`` file of one.
+
+    Parameters
+    ----------
+    source
+        A ``pypsa.Network`` or a path.
+    snapshot
+        Which one to read, as in ``n.snapshots`` or as its text; needed if there are several.
+    full_availability
+        Whether limits of generators with series of p_max_pu or p_min_pu are those at full
+        availability (0 to p_nom) instead of those at the snapshot. A released file says so itself.
+
+    Raises
+    ------
+    InputError
+        Where PyPSA is not installed, the file is no network, or it can't be a DC model.
+    """
+    library = optional_library("pypsa")
+    if isinstance(source, str | os.PathLike):
+        network = _from_file(library, Path(source))
+    elif isinstance(source, library.Network):
+        network = _copied(source)
+    else:
+        raise InputError(
+            f"An object of type {type(source).__name__} is no PyPSA network.",
+            remedy="Give a pypsa.Network or the path of its .nc file.",
+        )
+    full = full_availability or network.meta.get(META) is True
+    data = Snapshot(network, _label(network, snapshot), full)
+    built = build(data)
+    return replace(readable(built, f"Network '{built.name}'"), source=Source("pypsa", data))
+
+
+@unlogged("pypsa")
+def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
+    """The PyPSA network that `network` came from with what changed; written where `path` says.
+
+    Raises
+    ------
+    InputError
+        Where the network did not come from PyPSA, or a value has no attribute to go to.
+    """
+    data: Snapshot = source_of(network, "pypsa").data
+    copied = Snapshot(data.network.copy(), data.label, data.full)
+    put(copied, build(copied), network)
+    return _save(copied.network, path)
+
+
+@unlogged("pypsa")
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> Any:
+    """Write `network`, with released values in it, for publication; gives back the new network.
+
+    Parameters
+    ----------
+    network
+        A network with the released values of `parameters`.
+    path
+        Where to; None gives back the PyPSA network only.
+    parameters
+        ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
+    """
+    source = source_of(network, "pypsa")
+    private = check_parameters(parameters)
+    if source.private:
+        bare = Snapshot(source.data.network.copy(), source.data.label, source.data.full)
+    else:
+        bare = strip(source.data, private)
+    put(bare, build(bare), network)
+    return _save(bare.network, path)
+
+
+def _copied(network: Any) -> Any:
+    """A copy without the solver's model of an optimisation, which PyPSA can't copy."""
+    return copy.deepcopy(network, {id(getattr(network, "_model", None)): None})
+
+
+def _from_file(library: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
+    try:
+        return library.Network(str(path))
+    except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside PyPSA
+        raise InputError(
+            f"'{path.name}' is no PyPSA network ({type(error).__name__}).",
+            remedy="Write it with n.export_to_netcdf.",
+        ) from None
+
+
+def _label(network: Any, snapshot: Any) -> Any:
+    if network.has_investment_periods or network.has_scenarios:
+        raise InputError(
+            "The PyPSA network has investment periods or scenarios.",
+            remedy="Give a network of one period and one scenario.",
+        )
+    known = list(network.snapshots)
+    if snapshot is None:
+        if len(known) > 1:
+            raise InputError(
+                f"The PyPSA network has {len(known):,} snapshots, {known[0]} to {known[-1]}, and a "
+                "model has one.",
+                remedy="Name the one to read: snapshot=... (--snapshot NAME).",
+            )
+        return known[0]
+    found = [label for label in known if snapshot in (label, str(label))]
+    if not found:
+        raise InputError(
+            f"The PyPSA network has no snapshot {snapshot!r}.",
+            remedy="Use one of n.snapshots.",
+        )
+    return found[0]
+
+
+def _save(network: Any, path: str | os.PathLike[str] | None) -> Any:
+    if path is not None:
+        with writable("pypsa"):
+            network.export_to_netcdf(str(path))
+    return network

@@ -1,0 +1,143 @@
+"""Changed values of a network, put into the attributes of a PyPSA network that they came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gridveil.errors import InputError
+from gridveil.grid.io.pypsa.tables import (
+    AVAILABILITY,
+    BRANCHES,
+    Snapshot,
+    flags,
+    per_unit,
+    places,
+    shares,
+    static,
+    values,
+)
+from gridveil.grid.model.network import Network
+
+
+def put(source: Snapshot, old: Network, new: Network) -> None:
+    """Write into `source`, which reads as `old`, every value of `new` that differs.
+
+    A value that is a series in PyPSA is changed at the snapshot only; a rating or a nominal power
+    has no series and changes for all of them.
+    """
+    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
+    if sizes[0] != sizes[1]:
+        raise InputError(
+            "The network has other buses, generators or branches than the PyPSA network it came "
+            "from.",
+            remedy="Change values only, not the elements.",
+        )
+    _put_capacity(source, old, new)
+    _put_load(source, old, new)
+    _put_limits(source, old, new)
+    _put_costs(source, old, new)
+
+
+def _set(source: Snapshot, component: str, element: Any, name: str, value: float) -> None:
+    series = source.network.c[component].dynamic.get(name)
+    # At full availability a limit is a number, and the series beside it stays.
+    kept = source.full and name in AVAILABILITY
+    if series is not None and element in series.columns and not kept:
+        series.loc[source.label, element] = value
+    else:
+        static(source.network, component).loc[element, name] = value
+
+
+def _put_capacity(source: Snapshot, old: Network, new: Network) -> None:
+    capacity = new.branches.capacity
+    changed = old.branches.capacity != capacity
+    if not changed.any():
+        return
+    share = np.concatenate([values(source, component, "s_max_pu") for component in BRANCHES])
+    tables = per_unit(source)
+    lines = len(tables["Line"])
+    for at in np.flatnonzero(changed):
+        component = BRANCHES[int(at >= lines)]
+        table = tables[component]
+        place = int(at - lines) if at >= lines else int(at)
+        element, limit = table.index[place], float(capacity[at])
+        if component == "Transformer":
+            # Not by its rating, on which its impedance is given.
+            rating = float(table["s_nom"].iloc[place])
+            _set(source, component, element, "s_max_pu", limit / rating)
+            continue
+        if not np.isfinite(share[at]) or share[at] <= 0:
+            _set(source, component, element, "s_max_pu", 1.0)
+            share[at] = 1.0
+        static(source.network, component).loc[element, "s_nom"] = limit / share[at]
+
+
+def _put_load(source: Snapshot, old: Network, new: Network) -> None:
+    """The first load of a bus takes the change; a bus without one gets one."""
+    network = source.network
+    loads = static(network, "Load")
+    buses = static(network, "Bus").index
+    sign = values(source, "Load", "sign")
+    drawn = -values(source, "Load", "p_set") * sign
+    active = flags(loads, "active")
+    at = places(network, "Load", "bus")
+    for bus in np.flatnonzero(old.buses.load != new.buses.load).tolist():
+        here = active & (at == bus)
+        mine = np.flatnonzero(here & (sign != 0))
+        if not len(mine):
+            change = float(new.buses.load[bus] - old.buses.load[bus])
+            name = _free_name(loads.index, f"load {buses[bus]}")
+            network.add("Load", name, bus=buses[bus], p_set=change)
+            continue
+        first = mine[0]
+        others = float(drawn[here].sum() - drawn[first]) if here.sum() > 1 else 0.0
+        power = (float(new.buses.load[bus]) - others) / -sign[first]
+        _set(source, "Load", loads.index[first], "p_set", power)
+
+
+def _free_name(taken: Any, name: str) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _put_limits(source: Snapshot, old: Network, new: Network) -> None:
+    before, after = old.generators, new.generators
+    changed = (before.p_min != after.p_min) | (before.p_max != after.p_max)
+    share = shares(source, "p_max_pu")
+    size = values(source, "Generator", "p_nom")
+    fixed = ~np.isnan(values(source, "Generator", "p_set"))
+    frame = static(source.network, "Generator")
+    for at in np.flatnonzero(changed).tolist():
+        element = frame.index[at]
+        low, high = float(after.p_min[at]), float(after.p_max[at])
+        if fixed[at]:
+            # Limits say the same as a set power, and can say more.
+            _set(source, "Generator", element, "p_set", np.nan)
+        nominal = float(size[at])
+        if fixed[at] or before.p_max[at] != high or nominal == 0:
+            usual = high > 0 and share[at] > 0 and np.isfinite(share[at])
+            nominal = high / share[at] if usual else max(abs(low), abs(high))
+            frame.loc[element, "p_nom"] = nominal
+            if not usual:
+                _set(source, "Generator", element, "p_max_pu", high / nominal if nominal else 0.0)
+        _set(source, "Generator", element, "p_min_pu", low / nominal if nominal else 0.0)
+
+
+def _put_costs(source: Snapshot, old: Network, new: Network) -> None:
+    units = new.generators
+    frame = static(source.network, "Generator")
+    held = {"marginal_cost": "linear", "marginal_cost_quadratic": "quadratic"}
+    for at in range(len(units)):
+        if units.points[at] is not None or units.constant[at]:
+            raise InputError(
+                f"The cost of generator '{units.name[at]}' has a constant or piecewise part, "
+                "which PyPSA has no attribute for.",
+                remedy="Use a linear or quadratic cost without a constant.",
+            )
+        for name, ours in held.items():
+            value = float(getattr(units, ours)[at])
+            if value != getattr(old.generators, ours)[at]:
+                _set(source, "Generator", frame.index[at], name, value)

@@ -1,0 +1,159 @@
+"""What of a PyPSA network may be published, by the parameters that are private."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridveil.errors import InputError
+from gridveil.grid.io import coarse, real, unlogged
+from gridveil.grid.io.fate_table import KEPT
+from gridveil.grid.io.fates import copied
+from gridveil.grid.io.pypsa.tables import (
+    AVAILABILITY,
+    BRANCHES,
+    Snapshot,
+    build,
+    flags,
+    numbers,
+    per_unit,
+    static,
+    values,
+)
+from gridveil.grid.model.network import Bools, Floats
+from gridveil.grid.model.parameters import check_parameters
+
+COMPONENTS = tuple(name for name in KEPT["pypsa"] if name != "network")
+# Free text, of which short labels are kept.
+LABELS = ("carrier", "unit", "location", "nice_name", "color")
+LABEL = re.compile(r"[\w #/+-]{0,40}")
+META = "gridveil_full_availability"
+"""In the meta data of a released file: its limits hold at full availability."""
+
+
+@unlogged("pypsa")
+def strip(data: Snapshot, parameters: str | Sequence[str]) -> Snapshot:
+    """A new network with what all of `parameters` have on their allow-lists, and nothing else."""
+    private = check_parameters(parameters)
+    if "generator_limit" in private:
+        _refuse_availability(data)
+    bare = importlib.import_module("pypsa").Network(snapshots=[data.label])
+    typed = per_unit(data)
+    for component in COMPONENTS:
+        frame = typed.get(component, static(data.network, component))
+        if not len(frame):
+            continue
+        kept = copied("pypsa", component, private)
+        columns = {
+            name: _values(data, frame, component, name)
+            for name in kept
+            if name != "name" and name in frame
+        }
+        if component == "Transformer" and "capacity" in private:
+            columns |= _on_base(frame)
+        if component == "Line" and "capacity" in private:
+            columns["s_nom"] = np.full(len(frame), np.inf)
+        plain = [f"{component.lower()} {place}" for place in range(len(frame))]
+        bare.add(component, list(frame.index.astype(str)) if "name" in kept else plain, **columns)
+    if data.full:
+        _keep_availability(data, bare)
+    return Snapshot(bare, data.label, data.full)
+
+
+def _refuse_availability(data: Snapshot) -> None:
+    """Raise if a series says how much of a unit is there: its limit is not that of one hour."""
+    series = _available(data)
+    if len(series) and not data.full:
+        raise InputError(
+            f"Generator limits are private, and {len(series):,} of "
+            f"{len(static(data.network, 'Generator')):,} generators have series of availability "
+            f"(p_max_pu, p_min_pu; {series[0]}, for example): at one snapshot a limit is a share "
+            "of the nominal power, and none at all at night.",
+            remedy="Release limits at full availability: full_availability=True "
+            "(--full-availability). The series stay in the released file at the snapshot.",
+        )
+
+
+def _available(data: Snapshot) -> list[Any]:
+    dynamic = data.network.c["Generator"].dynamic
+    names = [name for column in AVAILABILITY for name in dynamic[column].columns]
+    return list(dict.fromkeys(names))
+
+
+def _keep_availability(data: Snapshot, bare: Any) -> None:
+    """Public series of availability at the snapshot, beside limits at full availability."""
+    units = static(data.network, "Generator").index
+    named = dict(zip(units, static(bare, "Generator").index, strict=True))
+    for column in AVAILABILITY:
+        series = data.network.c["Generator"].dynamic[column]
+        if len(series.columns):
+            now = real(series.loc[data.label], f"Series {column} of Generator")
+            names = pd.Index([named[unit] for unit in series.columns], name="name")
+            bare.c["Generator"].dynamic[column] = pd.DataFrame([now], bare.snapshots, names)
+    bare.meta = {META: True}
+
+
+def columns(data: Snapshot) -> dict[str, tuple[str, ...]]:
+    """What a network has, component by component, in the words of `fates`; empty ones are none."""
+    found: dict[str, tuple[str, ...]] = {}
+    rest: list[str] = ["name", "meta", "crs", "snapshot", "objective"]
+    series: list[str] = []
+    for component in data.network.components:
+        if len(component.static):
+            if component.name in COMPONENTS:
+                found[component.name] = ("name", *(str(name) for name in component.static.columns))
+            elif component.name not in ("LineType", "TransformerType"):
+                rest.append(component.name)
+        for name, frame in component.dynamic.items():
+            if len(frame.columns):
+                inputs = name in KEPT["pypsa"].get(component.name, "").split()
+                series.append("inputs" if inputs else "results")
+    return {**found, "series": tuple(dict.fromkeys(series)), "network": tuple(rest)}
+
+
+def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> Any:
+    own = frame[name]
+    if name == "active":
+        return flags(frame, name)
+    whole = data.full and component == "Generator" and name in AVAILABILITY
+    if name in data.network.c[component].dynamic and not whole:
+        of_type = name == "phase_shift" and (frame["type"] != "").to_numpy(dtype=bool)
+        return np.where(of_type, numbers(frame, component, name), values(data, component, name))
+    # Of the type that PyPSA gives the attribute, whatever the column has.
+    kind = data.network.c[component].defaults.loc[name, "type"]
+    if kind == "string":
+        texts = ["" if text != text else str(text) for text in own]
+        return [text if name not in LABELS or LABEL.fullmatch(text) else "" for text in texts]
+    return numbers(frame, component, name).astype(int if kind == "int" else float)
+
+
+def published_impedance(data: Snapshot) -> tuple[Bools, Floats, Floats]:
+    """Which branches have impedances on ratings (transformers), and those of all branches, p.u.
+
+    Of a stripped network: what a release publishes of them.
+    """
+    sizes = [len(static(data.network, component)) for component in BRANCHES]
+    rated = np.repeat([component == "Transformer" for component in BRANCHES], sizes)
+    branches = build(data).branches
+    return rated, branches.resistance, branches.reactance
+
+
+def _on_base(frame: pd.DataFrame) -> dict[str, Any]:
+    """Impedances (public) on 1 MVA instead of on ratings (private), and no limit.
+
+    A third number with three digits would leave one rating possible: shunt parts have two.
+    """
+    rating = numbers(frame, "Transformer", "s_nom")
+    return {
+        "s_nom": np.ones(len(frame)),
+        "s_max_pu": np.full(len(frame), np.inf),
+        "x": coarse(numbers(frame, "Transformer", "x") / rating),
+        "r": coarse(numbers(frame, "Transformer", "r") / rating),
+        "b": coarse(numbers(frame, "Transformer", "b") * rating, 2),
+        "g": coarse(numbers(frame, "Transformer", "g") * rating, 2),
+    }

@@ -1,0 +1,357 @@
+"""What a PyPSA network says at one snapshot, as a :class:`~gridveil.grid.model.network.Network`.
+
+The numbers are those that PyPSA's own ``optimize`` uses for a lossless linear model of this
+snapshot alone, on a base of 1 MVA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from gridveil.errors import InputError
+from gridveil.grid.io import real
+from gridveil.grid.model.checks import Problem, refuse
+from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
+
+BRANCHES = ("Line", "Transformer")
+AVAILABILITY = ("p_min_pu", "p_max_pu")
+# Components that the model has, or that say nothing about power flows.
+KNOWN = {
+    *("Bus", "Generator", "Load", "Line", "Transformer", "ShuntImpedance", "Carrier"),
+    *("SubNetwork", "LineType", "TransformerType", "Shape"),
+}
+NEEDED: dict[str, tuple[str, ...]] = {
+    "Bus": ("carrier",),
+    "Load": ("bus", "p_set", "sign", "active"),
+    "Line": ("bus0", "bus1", "s_nom", "s_max_pu", "active", "type"),
+    "Transformer": (
+        *("bus0", "bus1", "s_nom", "s_max_pu", "active", "type", "tap_ratio", "phase_shift"),
+    ),
+    "Generator": (
+        *("bus", "control", "p_nom", "p_min_pu", "p_max_pu", "p_set", "active"),
+        *("marginal_cost", "marginal_cost_quadratic"),
+    ),
+}
+FIXED = (
+    "Fix its size: n.optimize.fix_optimal_capacities() after n.optimize(), or set it to False to "
+    "keep the size that the file has."
+)
+# Switches that turn a component into something else than the model has: value allowed, remedy.
+PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
+    "Generator": {
+        "committable": (False, "The model has no unit commitment: set it to False."),
+        "maintainable": (False, "The model has no maintenance: set it to False."),
+        "p_nom_extendable": (False, FIXED),
+        "sign": (1.0, "Use sign 1 and negative limits."),
+        "e_sum_min": (-np.inf, "The model has one snapshot: drop the energy limit."),
+        "e_sum_max": (np.inf, "The model has one snapshot: drop the energy limit."),
+    },
+    "Line": {"s_nom_extendable": (False, FIXED)},
+    "Transformer": {
+        "s_nom_extendable": (False, FIXED),
+        "phase_shift_min": (0.0, "The model has fixed phase shifts: use phase_shift."),
+        "phase_shift_max": (0.0, "The model has fixed phase shifts: use phase_shift."),
+    },
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A PyPSA network and the snapshot of it that is read.
+
+    With `full` limits of generators are those at full availability, whatever series of p_max_pu
+    and p_min_pu say of the snapshot.
+    """
+
+    network: Any = field(repr=False)
+    label: Any
+    full: bool = False
+
+
+def static(network: Any, component: str) -> pd.DataFrame:
+    """The table of a component."""
+    frame: pd.DataFrame = network.c[component].static
+    return frame
+
+
+def values(source: Snapshot, component: str, name: str) -> Floats:
+    """One attribute of every element at the snapshot, from the series where there is one."""
+    frame = static(source.network, component)
+    found = numbers(frame, component, name)
+    series = source.network.c[component].dynamic.get(name)
+    if series is not None and len(series.columns):
+        if source.label not in series.index:
+            raise InputError(
+                f"Series {name} of {component} has no value at snapshot {source.label!r}.",
+                remedy="Give every series a value at every one of n.snapshots.",
+            )
+        here = frame.index.isin(series.columns)
+        now = series.loc[source.label, frame.index[here]]
+        found[here] = real(now, f"Series {name} of {component} of the PyPSA network")
+    return found
+
+
+def numbers(frame: pd.DataFrame, component: str, name: str) -> Floats:
+    """One column as floats."""
+    return real(frame[name], f"Attribute {name} of {component} of the PyPSA network")
+
+
+def flags(frame: pd.DataFrame, name: str) -> Bools:
+    """One column as truth values; they hold where nothing is said, as in PyPSA."""
+    said = frame[name].astype(object)
+    return np.where(said.isna(), True, said).astype(bool)
+
+
+# What comes out of absurd numbers is found when the network is checked.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def build(source: Snapshot) -> Network:
+    """Read the tables; the result has no ``source`` yet."""
+    network = source.network
+    _refuse_unsupported(network)
+    branches = _branches(source)
+    units = _generators(source)
+    load = np.zeros(len(static(network, "Bus")))
+    drawn = -values(source, "Load", "p_set") * values(source, "Load", "sign")
+    active = _active(network, "Load")
+    np.add.at(load, places(network, "Load", "bus")[active], drawn[active])
+    buses = Buses(
+        name=tuple(static(network, "Bus").index.astype(str)),
+        load=load,
+        shunt=np.zeros(len(load)),
+        reference=_reference(network, branches, units),
+        in_service=np.ones(len(load), dtype=bool),
+    )
+    notes = (
+        ("shunt impedances are left out, as in PyPSA's own optimize",)
+        if len(static(network, "ShuntImpedance"))
+        else ()
+    )
+    return Network(str(network.name) or "PyPSA network", 1.0, buses, units, branches, notes=notes)
+
+
+def _active(network: Any, component: str) -> Bools:
+    return flags(static(network, component), "active")
+
+
+def _refuse_unsupported(network: Any) -> None:
+    if not len(static(network, "Bus")):
+        raise InputError("The PyPSA network has no bus.", remedy="Give a network with buses.")
+    for component, needed in NEEDED.items():
+        absent = [name for name in needed if name not in static(network, component)]
+        if absent:
+            raise InputError(
+                f"Table {component} of the PyPSA network has no column {absent[0]}.",
+                remedy="Add it: n.add gives every attribute its default.",
+            )
+    for component in network.components:
+        frame = component.static
+        for index in (frame.index, *(one.columns for one in component.dynamic.values())):
+            if index.has_duplicates:
+                raise InputError(
+                    f"{component.name} '{index[index.duplicated()][0]}' is in the PyPSA network "
+                    "more than once.",
+                    remedy="Give every element a name of its own.",
+                )
+    found = [*_foreign(network), *_special(network)]
+    carrier = static(network, "Bus")["carrier"]
+    other = carrier.index[(carrier != "AC").to_numpy(dtype=bool)]
+    if len(other):
+        found.append(
+            Problem(
+                f"{len(other):,} Bus",
+                f"'{other[0]}', for example",
+                "the carrier is not AC",
+                "Keep the AC part of the network only.",
+            )
+        )
+    units = network.c["Generator"]
+    if hasattr(units, "has_piecewise") and units.has_piecewise("marginal_cost"):
+        found.append(
+            Problem(
+                *("Generator", "marginal_cost", "it is piecewise"),
+                "Use marginal_cost and marginal_cost_quadratic.",
+            )
+        )
+    refuse("The PyPSA network", found)
+
+
+def _foreign(network: Any) -> Iterator[Problem]:
+    """Components that the DC model does not have, with how many are active."""
+    for component in network.components:
+        frame = component.static
+        if component.name in KNOWN or not len(frame):
+            continue
+        used = frame.index[flags(frame, "active")] if "active" in frame else frame.index
+        if len(used):
+            yield Problem(
+                f"{len(used):,} {component.name}",
+                f"'{used[0]}', for example",
+                "the DC model has no such component",
+                f"Remove them, n.remove('{component.name}', ...), or set active to False.",
+            )
+
+
+def _special(network: Any) -> Iterator[Problem]:
+    """Switches that turn a component into something else than the model has."""
+    for component, plain in PLAIN.items():
+        frame = static(network, component)
+        frame = frame[flags(frame, "active")]
+        for name, (allowed, remedy) in plain.items():
+            if name in frame:
+                other = frame.index[(frame[name] != allowed).to_numpy(dtype=bool)]
+                if len(other):
+                    what = f"'{other[0]}', for example"
+                    yield Problem(
+                        f"{len(other):,} {component}", what, f"{name} is not {allowed}", remedy
+                    )
+
+
+def places(network: Any, component: str, end: str) -> Ints:
+    """Places in the bus table of the buses named in one column."""
+    frame = static(network, component)
+    known = {str(bus): at for at, bus in enumerate(static(network, "Bus").index)}
+    at = np.array([known.get(str(bus), -1) for bus in frame[end]], dtype=np.int64)
+    if (at < 0).any():
+        element = frame.index[at < 0][0]
+        raise InputError(
+            f"{component} '{element}' is at bus '{frame[end].loc[element]}' ({end}), which is not "
+            "in the PyPSA network.",
+            remedy="Correct the bus, or remove the element.",
+        )
+    return at
+
+
+def per_unit(source: Snapshot) -> dict[str, pd.DataFrame]:
+    """Tables of lines and transformers with types turned into numbers, as PyPSA does it."""
+    for component in BRANCHES:
+        frame = static(source.network, component)
+        known = {"", *static(source.network, f"{component}Type").index}
+        for name, kind in zip(frame.index, frame["type"], strict=True):
+            if str(kind) in known:
+                continue
+            raise InputError(
+                f"{component} '{name}' of the PyPSA network has type '{kind}', which the network "
+                "does not have.",
+                remedy="Add the type, or give x, r and s_nom as numbers.",
+            )
+    work = source.network.copy()
+    try:
+        work.calculate_dependent_values()
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+        raise InputError(
+            "PyPSA can't work out the impedances of lines and transformers "
+            f"({type(error).__name__}).",
+            remedy="Give x, r and s_nom as numbers, or types that the network has.",
+        ) from None
+    return {component: static(work, component) for component in BRANCHES}
+
+
+def _branches(source: Snapshot) -> Branches:
+    tables = per_unit(source)
+    lines, trafos = tables["Line"], tables["Transformer"]
+    network = source.network
+    ends = {
+        f"{end}_bus": np.concatenate([places(network, c, bus) for c in BRANCHES])
+        for end, bus in (("from", "bus0"), ("to", "bus1"))
+    }
+    # PyPSA's own x_pu of a transformer has its T model in it; optimize uses the one without.
+    rating = numbers(trafos, "Transformer", "s_nom")
+    limit = [
+        numbers(table, component, "s_nom") * values(source, component, "s_max_pu")
+        for component, table in tables.items()
+    ]
+    angle = np.concatenate([_angle(table, component) for component, table in tables.items()])
+    shift = values(source, "Transformer", "phase_shift")
+    typed = (trafos["type"] != "").to_numpy(dtype=bool)
+    shift = np.where(typed, numbers(trafos, "Transformer", "phase_shift"), shift)
+    impedance = {
+        name: np.concatenate(
+            [
+                numbers(lines, "Line", f"{letter}_pu"),
+                numbers(trafos, "Transformer", letter) / rating,
+            ]
+        )
+        for name, letter in (("resistance", "r"), ("reactance", "x"))
+    }
+    return Branches(
+        name=_names(network, BRANCHES),
+        **ends,
+        **impedance,
+        tap=np.concatenate([np.ones(len(lines)), numbers(trafos, "Transformer", "tap_ratio")]),
+        shift=np.concatenate([np.zeros(len(lines)), shift]),
+        capacity=np.concatenate(limit),
+        angle_min=-angle,
+        angle_max=angle,
+        in_service=np.concatenate([_active(network, component) for component in BRANCHES]),
+    )
+
+
+def _angle(table: pd.DataFrame, component: str) -> Floats:
+    if "v_ang_max" not in table:
+        return np.full(len(table), np.inf)
+    return numbers(table, component, "v_ang_max")
+
+
+def _names(network: Any, components: tuple[str, ...]) -> tuple[str, ...]:
+    """Names as they are, with the component's where a line and a transformer share one."""
+    names = [(c, str(name)) for c in components for name in static(network, c).index]
+    plain = tuple(name for _, name in names)
+    return plain if len(set(plain)) == len(plain) else tuple(f"{c} {name}" for c, name in names)
+
+
+def _generators(source: Snapshot) -> Generators:
+    network = source.network
+    size = values(source, "Generator", "p_nom")
+    fixed = values(source, "Generator", "p_set")
+    # A share of 0 is 0 MW, of an infinite power too.
+    of = [shares(source, name) for name in AVAILABILITY]
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (np.where((one == 0) & np.isinf(size), 0.0, size * one) for one in of)
+    still = ~np.isnan(fixed)
+    count = len(size)
+    return Generators(
+        name=_names(network, ("Generator",)),
+        bus=places(network, "Generator", "bus"),
+        p_min=np.where(still, fixed, low),
+        p_max=np.where(still, fixed, high),
+        in_service=_active(network, "Generator"),
+        quadratic=values(source, "Generator", "marginal_cost_quadratic"),
+        linear=values(source, "Generator", "marginal_cost"),
+        constant=np.zeros(count),
+        points=(None,) * count,
+    )
+
+
+def shares(source: Snapshot, name: str) -> Floats:
+    """Shares of the nominal power that are limits."""
+    if not source.full:
+        return values(source, "Generator", name)
+    frame = static(source.network, "Generator")
+    varies = frame.index.isin(source.network.c["Generator"].dynamic[name].columns)
+    # PyPSA takes no notice of the number beside a series.
+    at_full = 1.0 if name == "p_max_pu" else 0.0
+    return np.where(varies, at_full, numbers(frame, "Generator", name))
+
+
+def _reference(network: Any, branches: Branches, units: Generators) -> Bools:
+    """In every island the bus of its slack unit, else of its first unit, else its first bus."""
+    count = len(static(network, "Bus"))
+    used = branches.in_service
+    ends = (branches.from_bus[used], branches.to_bus[used])
+    graph = coo_array((np.ones(int(used.sum())), ends), shape=(count, count))
+    island = connected_components(graph, directed=False)[1]
+    slack = (static(network, "Generator")["control"] == "Slack").to_numpy(dtype=bool)
+    chosen: dict[int, int] = {}
+    for places in (units.bus[slack & units.in_service], units.bus[units.in_service], range(count)):
+        for place in places:
+            chosen.setdefault(int(island[place]), int(place))
+    reference = np.zeros(count, dtype=bool)
+    reference[list(chosen.values())] = True
+    return reference

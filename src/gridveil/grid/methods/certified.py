@@ -1,0 +1,278 @@
+"""The certified method: all epsilon on the data, and a projection that serves every model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gridveil.errors import InputError
+from gridveil.grid.methods.method import (
+    Ints,
+    Method,
+    Outcome,
+    Prepared,
+    Task,
+    decimals_of,
+    failed,
+    prepared_for,
+)
+from gridveil.grid.methods.noisy import NoisyEntries
+from gridveil.grid.methods.queries import EntriesQuery
+from gridveil.grid.model.covariates import Covariates
+from gridveil.grid.model.parameters import Parameter
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.restoration.cells import Noisy
+from gridveil.grid.restoration.convexity import relieve
+from gridveil.grid.restoration.experts import learn
+from gridveil.grid.restoration.master import Aim, Total, Unsolved
+from gridveil.grid.restoration.prior import Estimate, estimate
+from gridveil.grid.restoration.project import serve
+from gridveil.privacy.budget import Exact, exact
+from gridveil.release.options import Within, numbers, option, share
+
+
+def _share(name: str, given: Exact) -> Fraction:
+    """A share of epsilon below 1; 0 buys nothing."""
+    if str(given).strip() in ("0", "0.0", "0%"):
+        return Fraction(0)
+    wanted = exact(given, name=name)
+    if wanted >= 1:
+        raise InputError(
+            f"{name} is {str(given)[:40]}, which leaves nothing for the entries.",
+            remedy="It must be below 1: 40%, for example.",
+        )
+    return wanted
+
+
+def _ratings(name: str, given: Sequence[float]) -> tuple[float, ...]:
+    try:
+        values = np.unique(np.asarray(list(given), dtype=np.float64))
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if len(values) == 0 or not (np.isfinite(values).all() and (values > 0).all()):
+        raise InputError(
+            f"The {name} must be a list of ratings in MW, all above 0.",
+            remedy=f"For example {name}=[105, 240, 300, 600].",
+        )
+    return tuple(float(value) for value in values)
+
+
+@dataclass(frozen=True)
+class Certified(Method):
+    """All epsilon on the data; released values serve every model of the population.
+
+    Parameters
+    ----------
+    margin
+        The share of every capacity that is kept in reserve, so that models which are not in the
+        population are served too.
+    total_share
+        Loads and costs: the share of epsilon that buys their sum (the total load; the cost of all
+        units at full output). By default 0.4 for loads and 0.55 for costs; 0 for none.
+    published_total
+        Loads: the total load in MW, if it is published anyway. Neighbours then have the same
+        total and differ in two loads, which takes twice the noise.
+    catalogue
+        Capacities: the public ratings in MW, one of which every capacity has.
+    """
+
+    method: ClassVar[str] = "certified"
+
+    margin: float = option(
+        0.04,
+        help="share of every capacity kept in reserve",
+        check=Within(0.0, 0.5),
+        read=share,
+        example="4%",
+        default="4%",
+    )
+    total_share: Fraction | None = option(
+        None,
+        help="share of epsilon for a sum",
+        check=_share,
+        read=str,
+        example="40%",
+        default="load 40%, cost 55%",
+        parameters=("load", "cost"),
+    )
+    published_total: float | None = option(
+        None,
+        help="the total load in MW, if it is public anyway",
+        check=Within(-1e9, 1e9),
+        example="2850",
+        default="not published",
+        parameters=("load",),
+    )
+    catalogue: tuple[float, ...] | None = option(
+        None,
+        help="the public ratings in MW, as in 105,240,300",
+        check=_ratings,
+        read=numbers,
+        example="105,240,300",
+        default="any rating",
+        parameters=("capacity",),
+    )
+
+    def _check_together(self) -> None:
+        if self.published_total is not None and self.total_share:
+            raise InputError(
+                "A total that is published need not be bought.", remedy="Leave total_share out."
+            )
+
+    @property
+    def known_total(self) -> float | None:
+        """The total load in MW, if it is published."""
+        return self.published_total
+
+    def settle(self, problem: ReleaseProblem) -> Self:
+        """With the share of epsilon that buys the sum of these parameters."""
+        if self.published_total is not None:
+            _check_total(problem, self.published_total)
+        if self.catalogue and "capacity" in problem.relative:
+            raise InputError(
+                "A catalogue goes with steps in MW: steps that are a share of each value leave "
+                "small ratings of it open and large ones hidden.",
+                remedy="Leave the catalogue out, or give alpha in MW.",
+            )
+        summed = problem.summed
+        if summed is None or self.published_total is not None:
+            return replace(self, total_share=Fraction(0))
+        if summed.name in problem.relative:
+            if self.total_share:
+                raise InputError(
+                    f"alpha of {summed.name} is a share of each value, so {summed.summed} moves by "
+                    "that share of the upper end of the range: nothing worth its epsilon is left "
+                    "of it.",
+                    remedy="Leave total_share out, or give alpha in MW.",
+                )
+            return replace(self, total_share=Fraction(0))
+        return self if self.total_share is not None else replace(self, total_share=summed.share)
+
+    def prepare(
+        self, problem: ReleaseProblem, alphas: Mapping[str, Fraction], epsilon: Fraction
+    ) -> Prepared:
+        """All epsilon on the entries and their sum."""
+        entries = EntriesQuery(
+            problem,
+            alphas,
+            total_share=self.total_share or Fraction(0),
+            published_total=self.published_total is not None,
+        )
+        return prepared_for(problem, alphas, entries, {"entries": epsilon})
+
+    def steps(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+        """Restore the noisy entries; what the models need is public, and free."""
+        # Step 2: what the entries have in common, learned from the noisy ones and public facts.
+        task.progress("learning what the entries have in common")
+        aim = self._aim(task.problem, prepared, noisy)
+        # Capacities: without congestion that is more likely noise than the network's. A catalogue
+        # leaves no doubt that this could use.
+        lines = task.problem.public.parameters == ("capacity",) and not self.catalogue
+        if lines:
+            task.progress("taking out unlikely congestion")
+            with suppress(Unsolved):
+                aim = relieve(aim, task.problem, self.penalty_for(task.problem)).aim
+        # Step 3: the nearest values that serve every model, and models like them.
+        try:
+            served = serve(
+                aim,
+                task.problem,
+                margin=self.margin,
+                decimals=decimals_of(task.problem, prepared),
+                unit=task.problem.units(prepared.unit),
+                deep=lines,
+                progress=task.progress,
+            )
+        except Unsolved as trouble:
+            # What was learned in step 2 is better than the noisy entries.
+            return failed(task, prepared, aim.centre, trouble.what)
+        return Outcome(
+            served.values,
+            "cutting planes with Clarabel and HiGHS",
+            0.0,
+            {
+                "models_not_served": len(served.unserved),
+                "models_served_without_margin": served.without_margin,
+                "rounds_of_cuts": served.rounds,
+                "cuts": served.cuts,
+            },
+        )
+
+    def _aim(self, problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries) -> Aim:
+        """Estimates and their certainty, one kind of entry at a time; and the sum that is known."""
+        public, unit = problem.public, prepared.unit
+        mean, variance = np.empty(public.entries), np.empty(public.entries)
+        for kind, places in _alike(problem):
+            if not kind.alike:
+                low, high = public.low[places], public.high[places]
+                mean[places] = np.clip(noisy.values[places], low, high)
+                variance[places] = 2 * noisy.scale[places] ** 2
+                continue
+            known = prepared.covariates[kind.name].of(places - public.parts[kind.name].start)
+            ratings = self.catalogue if kind.name == "capacity" else None
+            found = _estimate(public, places, noisy, known, [one / unit for one in ratings or ()])
+            mean[places], variance[places] = found.mean, found.variance
+        return Aim(mean, 1 / variance, public.low, public.high, self._totals(problem, noisy, unit))
+
+    def _totals(
+        self, problem: ReleaseProblem, noisy: NoisyEntries, unit: float
+    ) -> tuple[Total, ...]:
+        summed = problem.summed
+        if summed is None:
+            return ()
+        row = np.zeros(problem.public.entries)
+        row[problem.public.parts[summed.name]] = summed.weights(problem.public)
+        if self.published_total is not None:
+            return (Total(row, self.published_total / unit, None),)
+        if noisy.total is not None:
+            return (Total(row, noisy.total, 1 / (2 * noisy.total_scale**2)),)
+        return ()
+
+
+def _estimate(
+    public: PublicNetwork,
+    places: Ints,
+    noisy: NoisyEntries,
+    known: Covariates,
+    catalogue: Sequence[float],
+) -> Estimate:
+    """Mean and variance of entries of one column and one sign."""
+    first = places[0]
+    if catalogue:
+        ends = float(public.low[first]), float(public.high[first])
+        return estimate(noisy.values[places], float(noisy.scale[first]), *ends, catalogue)
+    sign = float(public.signs[first])
+    low, high = sorted((sign * float(public.low[first]), sign * float(public.high[first])))
+    logs = bool(noisy.logarithms[first])
+    sizes = Noisy(sign * noisy.values[places], noisy.scale[places], low, high, logs)
+    found = learn(sizes, known).estimate
+    return Estimate(sign * found.mean, found.variance)
+
+
+def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:
+    """Places of entries that may have something in common: of one column and one sign."""
+    groups: list[tuple[Parameter, Any]] = []
+    start = 0
+    for kind in problem.kinds:
+        for column in kind.columns:
+            count = int(problem.public.support[column].sum())
+            places = np.arange(start, start + count)
+            signs = problem.public.signs[places]
+            groups += [(kind, places[signs == sign]) for sign in (-1.0, 1.0)]
+            start += count
+    return [(kind, places) for kind, places in groups if len(places)]
+
+
+def _check_total(problem: ReleaseProblem, total: float) -> None:
+    part = problem.public.parts["load"]
+    if not problem.public.low[part].sum() <= total <= problem.public.high[part].sum():
+        raise InputError(
+            f"No loads in their range add up to the published total of {total:g} MW.",
+            remedy="Check the total and the range; both are public.",
+        )

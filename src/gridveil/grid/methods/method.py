@@ -1,0 +1,259 @@
+"""What the methods of a grid release share: the task, what is prepared for it, its outcome.
+
+A method is the class of its options, with its queries and its steps. It takes sealed parameters
+through mechanisms (`queries`) and restores the answers by optimisation (`restoration`), which sees
+noisy and public data only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import GridveilError
+from gridveil.grid.methods.noisy import NoisyEntries
+from gridveil.grid.methods.queries import CostQuery, EntriesQuery, Parts
+from gridveil.grid.model.covariates import Covariates, covariates
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.problem import ReleaseProblem, highest_cost
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.scaling import unit_for, unit_of
+from gridveil.grid.opf.formulation import Model
+from gridveil.grid.restoration.master import Unsolved
+from gridveil.grid.restoration.project import Rounding, decimals_for
+from gridveil.privacy.account import Account
+from gridveil.privacy.sealed import Sealed
+from gridveil.release.options import Options
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TROUBLE = (ArithmeticError, RuntimeError, ValueError)
+"""What numerical trouble with public data looks like."""
+
+PENALTY = 3000.0
+"""The least price of broken limits on released data, $/MWh, unless the owner says otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a method works out from public data before anything is charged.
+
+    Parameters
+    ----------
+    entries, costs
+        The queries; costs are asked for by the paper's method alone.
+    epsilons
+        What each query may spend.
+    unit
+        What restoration counts power in (MW), see `scaling`.
+    decimals
+        How many decimals released values have, by parameter.
+    covariates
+        What is public of the entries of each parameter.
+    """
+
+    entries: EntriesQuery
+    costs: CostQuery | None
+    epsilons: Mapping[str, Fraction]
+    unit: float
+    decimals: Mapping[str, int]
+    covariates: Mapping[str, Covariates]
+
+    def check(self) -> None:
+        """Raise `InputError` now if a query could not be asked later."""
+        self.entries.check(self.epsilons["entries"])
+        if self.costs is not None:
+            self.costs.check(self.epsilons["round"])
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Released values, how they were restored, and what the statement should say about it."""
+
+    values: Floats
+    solver: str | None = None
+    gap: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method(Options, ABC):
+    """Base of the methods: their options, what they ask, and their steps."""
+
+    @property
+    def known_total(self) -> float | None:
+        """The total load in MW, if it is published."""
+        return None
+
+    def price_for(self, public: PublicNetwork, models: Population) -> Fraction:
+        """The price that makes costs Lipschitz: the highest public cost."""
+        return Fraction(max(highest_cost(public, models), 1.0))
+
+    def penalty_for(self, problem: ReleaseProblem) -> float:
+        """The price of broken limits on released data, $/MWh: well above that of the costs."""
+        return max(PENALTY, 10 * float(problem.price))
+
+    def settle(self, problem: ReleaseProblem) -> Self:
+        """These options with the defaults that public data decides.
+
+        Raises
+        ------
+        InputError
+            If the options can't be used for this problem.
+        """
+        return self
+
+    @abstractmethod
+    def prepare(
+        self, problem: ReleaseProblem, alphas: Mapping[str, Fraction], epsilon: Fraction
+    ) -> Prepared:
+        """Choose the queries and their epsilons from public data, and check them."""
+
+    @abstractmethod
+    def steps(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+        """Go on from noisy entries to released values."""
+
+    def steps_without_asking(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+        """What the method makes of noisy entries if it asks for nothing else."""
+        return self.steps(task, prepared, noisy)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Everything that a method works on; only `sealed` holds private data."""
+
+    account: Account
+    sealed: Sealed[Parts]
+    problem: ReleaseProblem
+    options: Method
+    progress: Callable[[str], None]
+
+
+def prepared_for(
+    problem: ReleaseProblem,
+    alphas: Mapping[str, Fraction],
+    entries: EntriesQuery,
+    epsilons: Mapping[str, Fraction],
+    *,
+    with_costs: bool = False,
+) -> Prepared:
+    """Put together what a method works on, and check that all of it can be asked."""
+    unit = _unit(problem, alphas)
+    costs = CostQuery(problem, alphas, unit=unit) if with_costs else None
+    # Rounding must lose next to nothing beside the noise that is drawn.
+    scale, parts = entries.scale(epsilons["entries"]), problem.public.parts
+    for name in problem.relative:
+        scale[parts[name]] *= problem.public.low[parts[name]]
+    decimals = {name: decimals_for(float(scale[part].min())) for name, part in parts.items()}
+    known = {name: covariates(problem.public, name) for name in parts}
+    prepared = Prepared(entries, costs, epsilons, unit, decimals, known)
+    prepared.check()
+    return prepared
+
+
+def _unit(problem: ReleaseProblem, alphas: Mapping[str, Fraction]) -> float:
+    """What restoration counts power in, by public numbers."""
+    amounts = (kind for kind in problem.kinds if kind.name not in problem.relative)
+    powers = [alphas[kind.name] for kind in amounts if kind.unit == "MW"]
+    if powers:
+        return unit_for(min(powers))
+    return unit_of(problem.public.with_values(np.ones(problem.public.entries)))
+
+
+def run(task: Task, prepared: Prepared) -> Outcome:
+    """Run the method on the sealed parameters.
+
+    Private computations fail inside mechanisms, which abort. Any other failure is trouble with
+    noisy and public data, after the epsilon was spent: noisy values that serve fewer models are
+    better than none.
+    """
+    # Step 1 of every method: noise on every entry (certified: and on a sum of loads or costs).
+    task.progress("noise on every entry")
+    noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
+    return _in_units(task.options.steps, task, prepared, noisy)
+
+
+def restore(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+    """What the method makes of noisy entries alone: nothing is asked of the sealed values."""
+    return _in_units(task.options.steps_without_asking, task, prepared, noisy)
+
+
+def _in_units(
+    steps: Callable[[Task, Prepared, NoisyEntries], Outcome],
+    task: Task,
+    prepared: Prepared,
+    noisy: NoisyEntries,
+) -> Outcome:
+    """Go on from noisy entries, with powers counted in a unit that suits the solvers."""
+    units = task.problem.units(prepared.unit)
+    summed = task.problem.summed
+    own = 1.0 if summed is None else float(units[task.problem.public.parts[summed.name]][0])
+    noisy = noisy.counted(units, own)
+    if prepared.unit != 1.0:
+        task = replace(task, problem=task.problem.in_units(prepared.unit))
+    try:
+        found = steps(task, prepared, noisy)
+    except Unsolved as trouble:
+        found = failed(task, prepared, noisy.amounts, trouble.what)
+    except GridveilError:
+        raise
+    except TROUBLE as trouble:
+        found = failed(task, prepared, noisy.amounts, type(trouble).__name__)
+    return replace(found, values=found.values * units)
+
+
+def failed(task: Task, prepared: Prepared, values: Floats, why: str) -> Outcome:
+    """The values as they are, if they can't be restored."""
+    shown = clipped(values, task.problem, prepared)
+    return Outcome(shown, "none", None, {"restoration_failed": why})
+
+
+def slack_of(problem: ReleaseProblem) -> tuple[Model, ...]:
+    """What models may buy on released data, so that each has a cost there (the paper's C^R).
+
+    Lines, as in the paper; loads too, if private values decide whether generation is enough.
+    """
+    adequate = not {"load", "generator_limit"} & set(problem.public.parameters)
+    return ("relaxed",) if adequate else ("relaxed", "shed")
+
+
+def decimals_of(problem: ReleaseProblem, prepared: Prepared) -> Ints:
+    """How many decimals every released entry has."""
+    found = np.zeros(problem.public.entries, dtype=np.int64)
+    for name, part in problem.public.parts.items():
+        found[part] = prepared.decimals[name]
+    return found
+
+
+def clipped(values: Floats, problem: ReleaseProblem, prepared: Prepared) -> Floats:
+    """The values rounded, and clipped to their public range; limits of units in order."""
+    ordered = in_order(values, problem.public)
+    rounded = Rounding(decimals_of(problem, prepared), problem.units(prepared.unit))(ordered)
+    return np.clip(rounded, problem.public.low, problem.public.high)
+
+
+def in_order(values: Floats, public: PublicNetwork) -> Floats:
+    """Noisy values with no unit's lower limit above its upper one: both are their mean there.
+
+    No reader takes such a unit. It looks at noisy values and the public support alone, so it is
+    free. Only if both limits are private can they cross: one that is not private is 0, and the
+    other's range ends there.
+    """
+    if "generator_limit" not in public.parameters:
+        return values
+    start = public.parts["generator_limit"].start
+    low, high = public.support["p_min"], public.support["p_max"]
+    lower = start + np.cumsum(low)[low & high] - 1
+    upper = start + int(low.sum()) + np.cumsum(high)[low & high] - 1
+    crossed = values[lower] > values[upper]
+    mean = (values[lower] + values[upper])[crossed] / 2
+    ordered = values.copy()
+    ordered[lower[crossed]] = ordered[upper[crossed]] = mean
+    return ordered

@@ -1,0 +1,59 @@
+"""Noisy entries as a mechanism answers them, and what a relative step is on their logarithms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_LARGEST_LOG = 700.0
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyEntries:
+    """Noisy entries with the scale of each one's noise, and the noisy sum, if one was bought.
+
+    Entries with relative steps are there as logarithms, and so is their scale.
+    """
+
+    values: Floats
+    scale: Floats
+    total: float | None = None
+    total_scale: float = 0.0
+    logarithms: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if len(self.logarithms) != len(self.values):
+            object.__setattr__(self, "logarithms", np.zeros(len(self.values), dtype=bool))
+
+    @property
+    def amounts(self) -> Floats:
+        """The noisy entries themselves."""
+        # Noise this wide would be refused; the bound keeps a slip from being infinite.
+        large = np.minimum(self.values, _LARGEST_LOG)
+        return np.where(self.logarithms, np.exp(np.where(self.logarithms, large, 0.0)), self.values)
+
+    def counted(self, units: Floats, total: float) -> NoisyEntries:
+        """The same in units: one for each entry, and that of the sum."""
+        logs = self.logarithms
+        return NoisyEntries(
+            np.where(logs, self.values - np.log(units), self.values / units),
+            np.where(logs, self.scale, self.scale / units),
+            None if self.total is None else self.total / total,
+            self.total_scale / total,
+            logs,
+        )
+
+
+def log_step(share: Fraction) -> Fraction:
+    """A bound on how far a logarithm moves if its value moves by a share: ``ln(1 + share)``.
+
+    The float is off by a few units in its last place (2^-53 each); 2^-40 more covers it.
+    """
+    return Fraction(math.log1p(share)) * (1 + Fraction(1, 2**40))

@@ -1,0 +1,387 @@
+"""The questions that a grid release asks of sealed data, with their sensitivities.
+
+**Entries.** All private entries, of all parameters, are asked for in one vector: entry ``j``
+times a public coefficient ``c_j``. Neighbours differ in one entry of one parameter, by at most
+that parameter's alpha. With ``c = 1/alpha`` for every parameter the answers of neighbours are 1
+apart in L1, whichever parameter it is: several parameters cost no more epsilon than one.
+
+Values are read from decimals and converted to MW, so the entries of exact neighbours may be apart
+by a few roundings more than alpha: the tolerance of a coordinate has room for `_READING` of them.
+
+**A sum** of one parameter's entries (the total load; of costs, that of all units at full output) is
+one more coordinate of the same vector, with public weights ``0 <= w_j <= 1``. With a share ``s`` an
+entry has the coefficient ``(1 - s w_j)/alpha`` and the sum has ``s/alpha``, so that an entry that
+moves by alpha moves the answers by at most ``(1 - s w_j) + s w_j = 1``: what counts little in the
+sum pays little for it.
+
+**Relative steps.** If a parameter's alpha is a share ``r`` of each value, neighbours differ in one
+entry by a factor of at most ``1 + r``. Then the logarithm of an entry is asked for in place of the
+entry: it moves by at most ``ln(1 + r)``, which stands for alpha above. A sum moves by ``r`` times
+the upper end of the range, which drowns it, so none is asked for; see docs/maths/relative-steps.md.
+
+**A published total** is an invariant: neighbours have the same one, so they differ in two loads,
+by at most alpha each, and loads need half the coefficient (twice the noise).
+
+**Costs.** See `parameters` for why the cost of a model moves by at most its steepness times
+alpha, and docs/maths/grid-capacity.md, "In floating point", for the tolerance of a computed cost
+with its proof. `CostQuery` computes the bound of that proof for every cost, and aborts the release
+if one is above the public tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.methods.noisy import NoisyEntries, log_step
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.problem import ReleaseProblem, highest_cost
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.opf.engine import Status, solve_population
+from gridveil.grid.opf.fallbacks import VIOLATION
+from gridveil.privacy.account import Account
+from gridveil.privacy.mechanisms import laplace, laplace_scalar, noisy_max
+from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, calibrate_noisy_max
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Parts = tuple[Floats, ...]
+
+# Relative gap up to which a private cost is certified.
+GAP = 1e-9
+# Roundings of a value between a file and here, at most: decimals, and products (of ampere, volt,
+# parallel circuits, loading) that make MW of them.
+_READING = 8
+# The same for computed logarithms.
+_LOGARITHMS = 8
+_LOGARITHM = "of ln(MW)"
+# A MW of room in a limit is worth less than this many times the highest cost, on average.
+_ROOM = 30
+
+
+class EntriesQuery:
+    """Every private entry, and the sum of a parameter's if a share is set aside for it.
+
+    Parameters
+    ----------
+    private
+        What is released.
+    alphas
+        How far one entry of each parameter may move.
+    total_share
+        The share of an entry's epsilon that goes to the sum.
+    published_total
+        Whether the total load is public and the same for neighbours.
+    """
+
+    def __init__(
+        self,
+        problem: ReleaseProblem,
+        alphas: Mapping[str, Fraction],
+        *,
+        total_share: Fraction = Fraction(0),
+        published_total: bool = False,
+    ) -> None:
+        public = problem.public
+        kind = problem.summed if total_share else None
+        steps = {name: log_step(r) if name in problem.relative else r for name, r in alphas.items()}
+        self._logs = np.zeros(public.entries, dtype=bool)
+        for name in problem.relative:
+            self._logs[public.parts[name]] = True
+        alphas = steps
+        self._summed = None if kind is None else public.parts[kind.name]
+        self._weights = np.zeros(0) if kind is None else kind.weights(public)
+        self._sum = None if kind is None else (kind.summed, kind.unit)
+        self._units = {
+            kind.name: (
+                public.parts[kind.name],
+                _LOGARITHM if kind.name in problem.relative else kind.unit,
+            )
+            for kind in problem.kinds
+        }
+        self._total = 0.0 if kind is None else float(total_share / alphas[kind.name])
+        # One parameter and no sum: entries are asked for as they are, and nothing is rounded.
+        self._plain = len(alphas) == 1 and kind is None
+        self._coefficients = np.ones(public.entries)
+        for name in () if self._plain else public.parameters:
+            part = public.parts[name]
+            own = Fraction(1, 2) if published_total and name == "load" else Fraction(1)
+            self._coefficients[part] = float(own / alphas[name])
+            if part == self._summed:
+                shares = (1 - total_share * Fraction(weight) for weight in self._weights.tolist())
+                self._coefficients[part] = [float(share / alphas[name]) for share in shares]
+        self._unit = self._units[problem.kinds[0].name][1] if self._plain else "of alpha"
+        self._size = public.entries + (kind is not None)
+        self.limits = self._limits(public.low, public.high)
+        self.sensitivity = self._sensitivity(public, alphas, published_total)
+
+    def _sensitivity(
+        self, public: PublicNetwork, alphas: Mapping[str, Fraction], published: bool
+    ) -> Sensitivity:
+        moves = []
+        for name in public.parameters:
+            part = public.parts[name]
+            # Exactly, from the coefficients as they were rounded.
+            own = [Fraction(c) for c in self._coefficients[part].tolist()]
+            if part == self._summed:
+                sums = (Fraction(self._total) * Fraction(w) for w in self._weights.tolist())
+                own = [c + w for c, w in zip(own, sums, strict=True)]
+            move = max(own, default=Fraction(0)) * alphas[name]
+            moves.append(2 * move if published and name == "load" else move)
+        why = "one entry moves by at most its alpha"
+        if self._logs.any():
+            why = "the logarithm of one entry moves by at most ln(1 + alpha)"
+            why += "" if self._logs.all() else ", or another entry by at most its alpha"
+        if published:
+            why = "the total is public, so two loads move, by at most alpha each"
+        elif self._total:
+            why += ", and the sum with it; their coefficients add up to 1"
+        # Products and sums of floats are off by less than these many steps of the largest one, and
+        # a sum by the size of its terms, which may cancel.
+        largest = np.maximum(
+            np.abs(self._measured(public.low)), np.abs(self._measured(public.high))
+        )
+        # A value that is off by a share has a logarithm that is off by as much.
+        largest[self._logs] = np.maximum(largest[self._logs], 1.0)
+        reach = float(self._combined(largest).max())
+        steps = 0 if self._plain else 2 * public.entries + 4
+        steps += _LOGARITHMS if self._logs.any() else 0
+        off = Fraction(reach) * (steps + _READING) / 2**52
+        return Sensitivity(
+            max(moves),
+            why,
+            moving=2 if published or self._total else 1,
+            tolerance=off,
+            separate=True,  # an entry times its own coefficient; the total counts as moving
+        )
+
+    def _limits(self, low: Floats, high: Floats) -> Limits:
+        lows, highs = self._answer(low), self._answer(high)
+        return Limits(float(lows.min()), float(highs.max()))
+
+    def check(self, epsilon: Fraction) -> None:
+        """Raise `InputError` where the query can't be asked at this epsilon; opens nothing."""
+        calibrate_laplace(self.sensitivity, epsilon, self.limits)
+
+    def asked(self, epsilon: Fraction) -> list[tuple[str, str]]:
+        """What is asked and at which scale, for people; opens nothing."""
+        scale = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        return [(self._words(epsilon), f"{scale:.4g} {self._unit}")]
+
+    def scale(self, epsilon: Fraction) -> Floats:
+        """The scale of the noise on every entry (of a relative step: on its logarithm).
+
+        It is public, and known before anything is charged.
+        """
+        width = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        return np.asarray(width / self._coefficients)
+
+    def ask(self, account: Account, sealed: Sealed[Parts], epsilon: Fraction) -> NoisyEntries:
+        """Ask it, for epsilon."""
+        noisy = laplace(
+            account,
+            sealed,
+            query=self._compute,
+            name=self._words(epsilon),
+            sensitivity=self.sensitivity,
+            epsilon=epsilon,
+            size=self._size,
+            limits=self.limits,
+            unit=self._unit,
+        )
+        scale = noisy.record.calibration.scale_in_units
+        total = noisy.value[-1] / self._total if self._total else None
+        return NoisyEntries(
+            noisy.value[: len(self._coefficients)] / self._coefficients,
+            scale / self._coefficients,
+            total,
+            scale / self._total if self._total else 0.0,
+            self._logs,
+        )
+
+    def noisy(
+        self, values: Floats, scale: Floats, draw: Callable[[Floats], Floats]
+    ) -> NoisyEntries:
+        """What this query would be answered if these were the values: with drawn noise."""
+        measured = self._measured(values)
+        return NoisyEntries(measured + draw(scale), scale, logarithms=self._logs)
+
+    def _words(self, epsilon: Fraction) -> str:
+        """What is asked; and how wide the noise is in units of its own, where it differs."""
+        if self._plain:
+            return "the logarithm of every entry" if self._logs.any() else "every entry"
+        scale = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        words = []
+        for name, (part, unit) in self._units.items():
+            widths = np.unique(np.round(scale / self._coefficients[part], 10))
+            wide = " to ".join(f"{width:.4g}" for width in widths[[0, -1]][: len(widths)])
+            logs = "the logarithm of " if unit == _LOGARITHM else ""
+            words.append(f"{logs}every entry of {name} (noise {wide} {unit})")
+        if self._sum is not None:
+            words.append(f"{self._sum[0]} ({scale / self._total:.4g} {self._sum[1]})")
+        return " and ".join(words)
+
+    def _compute(self, parts: Parts) -> Floats:
+        return self._answer(np.concatenate(parts))
+
+    def _answer(self, entries: Floats) -> Floats:
+        return self._combined(self._measured(entries))
+
+    def _measured(self, entries: Floats) -> Floats:
+        """Entries, or their logarithms."""
+        if not self._logs.any():
+            return entries
+        found = entries.copy()
+        found[self._logs] = np.log(entries[self._logs])
+        return found
+
+    def _combined(self, entries: Floats) -> Floats:
+        scaled = self._coefficients * entries
+        if self._summed is None:
+            return scaled
+        total = self._total * float(self._weights @ entries[self._summed])
+        return np.append(scaled, total)
+
+
+class CostQuery:
+    """The Lipschitz costs of a population on the real network; each call is a mechanism's.
+
+    Parameters
+    ----------
+    private
+        What is released; its price is what makes the costs Lipschitz.
+    alphas
+        How far one entry of each parameter may move.
+    unit
+        What the engine counts power in (MW): public, since its tolerances are in it.
+    """
+
+    def __init__(
+        self, problem: ReleaseProblem, alphas: Mapping[str, Fraction], *, unit: float = 1.0
+    ) -> None:
+        problem.check_cost_query()
+        self._private = problem
+        self._settings: dict[str, Any] = {
+            "model": problem.slack,
+            "slack_price": None if problem.slack == ("strict",) else float(problem.price),
+            "unit": unit,
+        }
+        self._miss = VIOLATION * unit
+        self._lowest, self._highest = self._range()
+        steepest = max(problem.kinds, key=lambda kind: problem.steepness(kind) * alphas[kind.name])
+        # The certified gap is relative to the cost, which lies in the public range.
+        limits = len(problem.public.branches) + len(problem.public.buses)
+        highest = max(float(problem.price), highest_cost(problem.public, problem.models), 1.0)
+        room = self._miss * _ROOM * highest * limits
+        self._off = GAP * max(unit, abs(self._lowest), abs(self._highest)) + room
+        self.sensitivity = Sensitivity(
+            problem.steepness(steepest) * alphas[steepest.name],
+            steepest.why,
+            tolerance=Fraction(self._off),
+        )
+        self.limits = Limits(self._lowest, self._highest)
+        width = self._highest - self._lowest
+        self._scores = Limits(-width, width)
+
+    def _range(self) -> tuple[float, float]:
+        """Public ends of all models' costs: those at one point of the box, and how far they move.
+
+        Whether a model has a cost at all does not depend on private values either.
+        """
+        problem, public = self._private, self._private.public
+        # Wide lines and small loads, limits and costs: any point will do, and this one is easy.
+        point = np.clip(0.0, public.low, public.high)
+        if "capacity" in public.parts:
+            point[public.parts["capacity"]] = public.high[public.parts["capacity"]]
+        known = solve_population(
+            public.with_values(point), problem.models, **self._settings, tolerance=GAP
+        )
+        bad = np.flatnonzero(~np.isfinite(known.cost) | ~np.isfinite(known.bound))
+        if len(bad):
+            raise InputError(
+                f"{len(bad):,} models of the population have no cost on this network, whatever the "
+                f"private values are; the first is model {bad[0]}.",
+                remedy="Leave these models out, or give a higher price.",
+            )
+        width = sum(
+            float(problem.steepness(kind)) * float((public.high - public.low)[part].sum())
+            for kind, part in ((kind, public.parts[kind.name]) for kind in problem.kinds)
+        )
+        # A true cost lies between its proved bound and the cost that was found.
+        return float(known.bound.min()) - width - 1, float(known.cost.max()) + width + 1
+
+    def check(self, epsilon: Fraction) -> None:
+        """Raise `InputError` where a cost, or the choice of one, can't be asked for."""
+        calibrate_laplace(self.sensitivity, epsilon, self.limits)
+        calibrate_noisy_max(
+            self.sensitivity, epsilon, self._scores, monotone=self._private.monotone
+        )
+
+    def asked(self, epsilon: Fraction) -> list[tuple[str, str]]:
+        """What is asked and at which scale, for people; opens nothing."""
+        monotone = self._private.monotone
+        choice = calibrate_noisy_max(self.sensitivity, epsilon, self._scores, monotone=monotone)
+        cost = calibrate_laplace(self.sensitivity, epsilon, self.limits)
+        return [
+            ("the model of the worst cost", f"{choice.scale_in_units:.4g} $/h"),
+            ("the cost of that model", f"{cost.scale_in_units:.4g} $/h"),
+        ]
+
+    def worst(
+        self, account: Account, sealed: Sealed[Parts], released: Floats, epsilon: Fraction
+    ) -> int:
+        """Choose a model whose cost on released data is far above that on the real network.
+
+        The score is signed: it moves with the real cost alone, and all scores of a neighbour the
+        same way where the costs do.
+        """
+        # A released cost beyond the public range of real ones would only widen the scores; a
+        # model that could not be solved counts as one that is not served.
+        known = np.where(np.isnan(released), np.inf, released)
+        shown = np.clip(known, self._lowest, self._highest)
+        return noisy_max(
+            account,
+            sealed,
+            query=lambda parts: shown - self._costs(parts, self._private.models),
+            name="the model of the worst cost",
+            sensitivity=self.sensitivity,
+            epsilon=epsilon,
+            size=self._private.models.size,
+            limits=self._scores,
+            unit="$/h",
+            monotone=self._private.monotone,
+        ).value
+
+    def cost(
+        self, account: Account, sealed: Sealed[Parts], model: Population, epsilon: Fraction
+    ) -> float:
+        """Ask for the cost of one model."""
+        return laplace_scalar(
+            account,
+            sealed,
+            query=lambda parts: float(self._costs(parts, model)[0]),
+            name="the cost of that model",
+            sensitivity=self.sensitivity,
+            epsilon=epsilon,
+            limits=self.limits,
+            unit="$/h",
+        ).value
+
+    def _costs(self, parts: Parts, models: Population) -> Floats:
+        """Private: called by a mechanism alone. Its solver is thrown away with this call."""
+        network = self._private.public.with_values(np.concatenate(parts))
+        found = solve_population(
+            network, models, **self._settings, tolerance=GAP, keep=("room_price",)
+        )
+        if (found.status > Status.UNCERTIFIED).any() or found.room_price is None:
+            raise ArithmeticError
+        off = found.cost - found.bound + self._miss * found.room_price
+        if not ((off <= self._off) & (found.violation <= self._miss)).all():
+            raise ArithmeticError
+        return found.cost

@@ -1,0 +1,368 @@
+"""A population of OPF models on one network: costs, loads and generator limits of each.
+
+Every array has one row a model. Loads, limits and capacities are public multipliers of the
+network's own values, never values: sampled values would give the nominal ones away.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError, wrong_type
+from gridveil.grid.io import populations as files
+from gridveil.grid.model.adequacy import inadequate
+from gridveil.grid.model.checks import Problem, refuse
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import check_parameters
+from gridveil.grid.model.public import PublicNetwork
+
+Floats = NDArray[np.float64]
+
+TABLE = {
+    "load": "buses",
+    "p_min": "generators",
+    "p_max": "generators",
+    "cost": "generators",
+    "cost_factor": "generators",
+    "capacity": "branches",
+}
+"""Which table of the network the columns of each array belong to."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Population:
+    """Models that share a network.
+
+    Parameters
+    ----------
+    load
+        Multipliers of the buses' loads, ``(models, buses)``; None: all 1.
+    p_min, p_max
+        Multipliers of the generators' limits, ``(models, generators)``; None: all 1.
+    cost
+        Linear cost in $/MWh, ``(models, generators)``, in place of the network's costs; or None.
+    cost_factor
+        Multipliers of the network's costs, ``(models, generators)``; None: all 1.
+    capacity
+        Multipliers of the branches' capacities, ``(models, branches)``; None: all 1.
+    size
+        How many models.
+    private
+        The parameters that the population was made for: a name, a text with commas or a sequence
+        of names, kept as a tuple; empty: none is known. Nothing is checked against them.
+    """
+
+    size: int
+    load: Floats | None = None
+    p_min: Floats | None = None
+    p_max: Floats | None = None
+    cost: Floats | None = None
+    cost_factor: Floats | None = None
+    capacity: Floats | None = None
+    private: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        private = check_parameters(self.private) if self.private else ()
+        object.__setattr__(self, "private", private)
+        if "cost" in private and self.cost is not None:
+            raise _values_of_private()
+        for name in TABLE:
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, _frozen(given, name))
+
+    def arrays(self) -> dict[str, Floats]:
+        """The arrays that are there, by name."""
+        return {name: getattr(self, name) for name in TABLE if getattr(self, name) is not None}
+
+    def check(self, network: Network | PublicNetwork) -> Population:
+        """The population itself, if it fits the network.
+
+        Raises
+        ------
+        InputError
+            Where it does not: every problem is named.
+        """
+        refuse("The population", self.problems(network))
+        return self
+
+    def problems(self, network: Network | PublicNetwork) -> list[Problem]:
+        """Everything that keeps these models from running on a network, on public data alone.
+
+        Whether generation is enough in every model is asked only where neither loads nor
+        generator limits are private: a refusal would tell something about them.
+        """
+        found = [*_shapes(self, network), *_values(self)]
+        private = {*self.private, *getattr(network, "parameters", ())}
+        if found or private & {"load", "generator_limit"}:
+            return found
+        return list(inadequate(self.load, self.p_min, self.p_max, self.size, network))
+
+    def write(
+        self, path: str | os.PathLike[str], network: Network | PublicNetwork | None = None
+    ) -> None:
+        """Write the models as Parquet: one row a model, one list column an array.
+
+        Where the network is given too, the file names its elements, and is then only ever read
+        with a network of the same elements.
+        """
+        names: dict[str, tuple[str, ...]] = {}
+        if network is not None:
+            self.check_shapes(network)
+            names = {array: getattr(network, TABLE[array]).name for array in self.arrays()}
+        files.write(path, self.arrays(), names, size=self.size, private=self.private)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], network: Network | PublicNetwork) -> Population:
+        """Read models from Parquet, written by `write` or by anyone else.
+
+        A column is a list of numbers, one an element in the order of the network, and is called
+        like an array of this class. The file may name the elements in its metadata; they must
+        then be those of the network.
+
+        Raises
+        ------
+        InputError
+            Where the file does not fit the network.
+        """
+        names = {array: getattr(network, table).name for array, table in TABLE.items()}
+        arrays, size, private = files.read(path, names)
+        population = cls(size=size, private=private, **arrays)
+        population.check_shapes(network)
+        return population
+
+    def check_shapes(self, network: Network | PublicNetwork) -> None:
+        """Raise where an array does not match the network, or holds what can't be used."""
+        refuse("The population", [*_shapes(self, network), *_values(self)])
+
+    def __repr__(self) -> str:
+        lines = [f"Population of {self.size:,} models"]
+        for name, array in self.arrays().items():
+            unit = " $/MWh" if name == "cost" else ""
+            ends = f"{array.min():.4g} to {array.max():.4g}" if array.size else "empty"
+            lines.append(f"  {name:<12}{array.shape[1]:,} {TABLE[name]}, {ends}{unit}")
+        if self.private:
+            lines.append(f"  {'private':<12}{', '.join(self.private)}")
+        return "\n".join(lines)
+
+
+def sample_population(
+    network: Network | PublicNetwork,
+    size: int,
+    *,
+    spread: float = 0.125,
+    costs: tuple[float, float] | float | None = 0.125,
+    seed: int = 0,
+    private: str | Sequence[str] = "capacity",
+) -> Population:
+    """Sample models around a network; no value of the network is looked at.
+
+    Parameters
+    ----------
+    network
+        The network, for its numbers of elements.
+    size
+        How many models.
+    spread
+        Loads and generator limits are multiplied by uniform factors in ``1 - spread`` to
+        ``1 + spread``: one a bus and one a generator (both limits alike) in every model.
+    costs
+        A number: the network's costs, multiplied by uniform factors with that spread. A pair:
+        linear costs, uniform between the two ends in $/MWh, in place of the network's (the paper's
+        are 80 and 100). None: the network's costs.
+    seed
+        Seed of the public sample. It hides nothing.
+    private
+        The parameters that will be private: a name, a text with commas or a sequence of names.
+        Their values can't be sampled, only multipliers of them.
+
+    Raises
+    ------
+    InputError
+        Where a number makes no sense, or values of a private parameter are asked for.
+    """
+    models = _count(size, 1, "A population needs 1 model or more, not {}.")
+    rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
+    hidden = check_parameters(private)
+    _check_spread(spread, "spread")
+
+    def around(width: float, table: str) -> Floats:
+        return rng.uniform(1 - width, 1 + width, (models, len(getattr(network, table))))
+
+    load = around(spread, "buses")
+    limits = around(spread, "generators")
+    cost = factor = None
+    if isinstance(costs, tuple | list):
+        if "cost" in hidden:
+            raise _values_of_private()
+        cost = rng.uniform(*_ends(costs), (models, len(network.generators)))
+    elif costs is not None:
+        _check_spread(costs, "costs")
+        factor = around(costs, "generators")
+    return Population(
+        models,
+        load=load,
+        p_min=limits,
+        p_max=limits,
+        cost=cost,
+        cost_factor=factor,
+        private=hidden,
+    )
+
+
+def sample_like(
+    population: Population, network: Network | PublicNetwork, size: int, *, seed: int
+) -> Population:
+    """Sample other models like those of a population: uniform between the ends of each array."""
+    rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
+    models = _count(size, 1, "A population needs 1 model or more, not {}.")
+    arrays = {}
+    for name, array in population.arrays().items():
+        shape = (models, len(getattr(network, TABLE[name])))
+        arrays[name] = rng.uniform(*_span(array), shape)
+    if "p_min" in arrays and "p_max" in arrays:
+        # Drawn apart, a lower limit could be above the upper one.
+        arrays["p_min"] = arrays["p_max"]
+    return Population(models, private=population.private, **arrays)
+
+
+def _span(array: Floats) -> tuple[float, float]:
+    return (float(array.min()), float(array.max())) if array.size else (1.0, 1.0)
+
+
+def _values_of_private() -> InputError:
+    return InputError(
+        "Costs are private here, so a population can't hold values of them.",
+        remedy="Give multipliers: costs=0.1 for factors in 0.9 to 1.1, or costs=None "
+        "(--costs 10% or --costs none).",
+    )
+
+
+def _count(value: Any, least: int, message: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(message.format(repr(value)), remedy=f"Give a whole number from {least}.")
+    return int(value)
+
+
+def _check_spread(spread: Any, name: str) -> None:
+    if not (isinstance(spread, int | float | np.number) and 0 <= spread <= 1):
+        raise InputError(
+            f"{name} is a share between 0 and 1, not {spread!r}.", remedy="Give 0.125, for example."
+        )
+
+
+def _ends(costs: Sequence[Any]) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in costs)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not (np.isfinite([low, high]).all() and low <= high):
+        raise InputError(
+            f"costs are two ends in $/MWh, the lower one first, not {costs!r}.",
+            remedy="Give 80 and 100, for example.",
+        )
+    return low, high
+
+
+def _frozen(values: Any, name: str) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"The values of {name} are not all numbers.") from None
+    array.setflags(write=False)
+    return array
+
+
+def _shapes(population: Population, network: Network | PublicNetwork) -> Iterator[Problem]:
+    for name, array in population.arrays().items():
+        wanted = (population.size, len(getattr(network, TABLE[name])))
+        if array.shape != wanted:
+            yield Problem(
+                name,
+                f"shape {array.shape}",
+                f"it does not match {wanted[0]} models and {wanted[1]} {TABLE[name]}",
+                "Give one row a model and one column an element.",
+            )
+
+
+def _values(population: Population) -> Iterator[Problem]:
+    for name, array in population.arrays().items():
+        bad = ~np.isfinite(array)
+        if name != "cost":
+            bad |= array < 0
+        rows = np.unique(np.argwhere(bad)[:, 0])
+        if len(rows):
+            yield Problem(
+                name,
+                f"{len(rows)} models, the first is {rows[0]}",
+                "it holds numbers that are missing, infinite or negative"
+                if name != "cost"
+                else "it holds numbers that are missing or infinite",
+                "Correct or leave out these models.",
+            )
+
+
+def take(models: Population, places: NDArray[np.int64]) -> Population:
+    """Some models of a population."""
+    arrays: dict[str, Any] = {name: array[places] for name, array in models.arrays().items()}
+    return replace(models, size=len(places), **arrays)
+
+
+def check_models(public: PublicNetwork, population: Population | None) -> tuple[Population, int]:
+    """The population, checked against public data; sampled if none was given.
+
+    With it, how many sampled models were left out.
+    """
+    if population is None:
+        return sampled_models(public)
+    if not isinstance(population, Population):
+        raise wrong_type(
+            "Population",
+            population,
+            remedy="Read one with Population.read(path, network), or make one with "
+            "sample_population.",
+        )
+    if "cost" in public.parameters and population.cost is not None:
+        raise InputError(
+            "Costs are private here, and the population holds costs in $/MWh.",
+            remedy="Make one with multipliers: costs=0.1 "
+            "(gridveil grid population --private cost --costs 10%).",
+        )
+    if population.private and not set(public.parameters) <= set(population.private):
+        raise InputError(
+            f"The population was made for private {', '.join(population.private)}, and "
+            f"{', '.join(public.parameters)} is private here.",
+            remedy="Make one with the private parameters of this release.",
+        )
+    return population.check(public), 0
+
+
+def default_models(public: PublicNetwork, size: int | None = None) -> Population:
+    """The models that a release samples if its owner gives none."""
+    return sampled_models(public, size)[0]
+
+
+def sampled_models(public: PublicNetwork, size: int | None = None) -> tuple[Population, int]:
+    """The models that a release samples, and how many of them were left out.
+
+    Left out are those in which generation can't match the load, if both are public.
+    """
+    if size is None:
+        size = 1000 if len(public.buses) <= 500 else 200
+    models = sample_population(public, size, private=public.parameters)
+    short = {problem.element for problem in models.problems(public)}
+    if not short:
+        return models, 0
+    kept = [k for k in range(size) if f"model {k}" not in short]
+    if not kept:
+        raise InputError(
+            "Generation is not enough for the load in any model that was sampled.",
+            remedy="Give a population of your own.",
+        )
+    return take(models, np.array(kept)), size - len(kept)

@@ -1,0 +1,270 @@
+"""What a release is about, from public data: private parameters, neighbours and models.
+
+**The fingerprint** of a network is of its topology and reactances: without names, in which some
+people write ratings, and without the order of elements. A network that was renamed, or written in
+another format, is the same one. A branch is known by its reactance and those of its neighbours at
+either end, to the three digits that are published whatever is private.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gridveil.errors import InputError
+from gridveil.grid.io import coarse
+from gridveil.grid.model.adequacy import hopeless
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.privacy.adjacency import RELATIVE, Adjacency
+from gridveil.privacy.budget import Exact
+from gridveil.privacy.ledger import Sketch
+from gridveil.privacy.sealed import Limits
+
+if TYPE_CHECKING:
+    from gridveil.grid.opf.engine import Solutions
+    from gridveil.grid.opf.formulation import Model
+
+
+class ReleaseProblem:
+    """What a release asks about: some private parameters together, as one vector, without values.
+
+    Parameters
+    ----------
+    public
+        The network without them.
+    models
+        The population.
+    price
+        What the Lipschitz cost's slack is bought at, $/MWh.
+    relative
+        The parameters whose alpha is a share of each value, and not an amount.
+    """
+
+    def __init__(
+        self,
+        public: PublicNetwork,
+        models: Population,
+        price: Fraction,
+        relative: Collection[str] = (),
+    ) -> None:
+        self.public = public
+        self.models = models
+        self.price = price
+        self.relative = frozenset(relative)
+        self.kinds = tuple(PARAMETERS[name] for name in public.parameters)
+
+    def in_units(self, unit: float) -> ReleaseProblem:
+        """The same with powers counted in this unit (MW); see `scaling`."""
+        return ReleaseProblem(self.public.in_units(unit), self.models, self.price, self.relative)
+
+    def units(self, unit: float) -> Floats:
+        """What every entry is counted in then: powers in the unit, costs in $/MWh as before."""
+        found = np.ones(self.public.entries)
+        for kind in self.kinds:
+            if kind.unit == "MW":
+                found[self.public.parts[kind.name]] = unit
+        return found
+
+    @property
+    def slack(self) -> tuple[Model, ...]:
+        """The model of the Lipschitz cost."""
+        return tuple(kind.slack for kind in self.kinds if kind.slack is not None) or ("strict",)
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """What of a solution the slopes are computed from."""
+        return tuple(name for kind in self.kinds for name in kind.keep)
+
+    @property
+    def curvature(self) -> int:
+        """1 where costs are convex in the private vector, -1 where they are concave, else 0."""
+        names = set(self.public.parameters)
+        return (-1 if names == {"cost"} else 0) if "cost" in names else 1
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a step to a neighbour moves the costs of all models the same way."""
+        return all(kind.monotone(self.public, self.models) for kind in self.kinds)
+
+    @property
+    def summed(self) -> Parameter | None:
+        """The parameter of which a sum can be bought."""
+        return summed_of(self.kinds)
+
+    def slope(self, solutions: Solutions, models: Population) -> Floats:
+        """How the costs change with the private entries: ``(models, entries)``."""
+        return np.concatenate(
+            [kind.slope(solutions, models, self.public) for kind in self.kinds], axis=1
+        )
+
+    def steepness(self, kind: Parameter) -> Fraction:
+        """How far a cost moves at most with one unit of one entry of a parameter."""
+        return kind.steepness(self.public, self.models, self.price)
+
+    def check_cost_query(self) -> None:
+        """Raise where no bound on a cost's move is proved for these parameters together."""
+        if {"cost", "generator_limit"} <= set(self.public.parameters):
+            raise InputError(
+                "Where costs and generator limits are private together, no bound on a cost is "
+                "known, so that no cost can be asked for.",
+                remedy='Use method="certified", which asks for none.',
+            )
+
+
+def with_linear_costs(network: Network, parameters: tuple[str, ...]) -> Network:
+    """The network with linear costs, if these are private.
+
+    A curve becomes its mean slope between a unit's limits. If these are private too, one limit
+    that moves would move a cost with it: two entries, where neighbours differ in one. Then a
+    polynomial becomes its linear coefficient, and piecewise-linear costs are refused: that a cost
+    is piecewise linear is public, and that a quadratic term is not 0 is private.
+    """
+    if "cost" not in parameters:
+        return network
+    limits = "generator_limit" in parameters
+    if limits and any(points is not None for points in network.generators.points):
+        raise InputError(
+            "Costs and generator limits are private together, and this network has "
+            "piecewise-linear costs, whose breakpoints are limits in most cases.",
+            remedy="Give a network with polynomial costs.",
+        )
+    return network.linearised(private_limits=limits)
+
+
+def neighbours(
+    public: PublicNetwork, alpha: Exact | Mapping[str, Exact], *, published: bool
+) -> list[Adjacency]:
+    """Who counts as a neighbour, for each private parameter."""
+    if isinstance(alpha, Mapping):
+        if set(alpha) != set(public.parameters):
+            raise InputError(
+                f"alpha was given for {', '.join(map(str, alpha)) or 'nothing'}, but the private "
+                f"parameters are {', '.join(public.parameters)}.",
+                remedy="Give an alpha for each private parameter.",
+            )
+        given = dict(alpha)
+    else:
+        units = {PARAMETERS[name].unit for name in public.parameters}
+        if len(units) > 1:
+            raise InputError(
+                "The private parameters have different units, and there is one alpha.",
+                remedy='Give one for each: alpha={"capacity": 30, "cost": 1} '
+                "(--alpha capacity=30,cost=1).",
+            )
+        given = dict.fromkeys(public.parameters, alpha)
+    shares = {name for name, one in given.items() if str(one).strip().endswith("%")}
+    found = []
+    for name in public.parameters:
+        part = public.parts[name]
+        low, high = public.low[part], public.high[part]
+        ends = Limits(float(low.min()), float(high.max())) if len(low) else public.limits[name]
+        if name in shares:
+            _check_share(public, name, published=published)
+        also = " (total published; two move, one up and one down)"
+        found.append(
+            Adjacency.of(
+                name + (also if published and name == "load" else ""),
+                alpha=given[name],
+                unit=RELATIVE if name in shares else PARAMETERS[name].unit,
+                limits=ends,
+                entries=part.stop - part.start,
+                key=name,
+            )
+        )
+    return found
+
+
+def _check_share(public: PublicNetwork, name: str, *, published: bool) -> None:
+    """Raise `InputError` if steps of this parameter can't be shares of its values."""
+    unit = PARAMETERS[name].unit
+    if unit != "MW":
+        raise InputError(
+            f"alpha of {name} can't be a share of each value.",
+            remedy=f"Give an amount in {unit}: alpha=1, for example.",
+        )
+    if published:
+        raise InputError(
+            "The total load is public, so two loads move by the same amount: that is no share of "
+            "each.",
+            remedy="Give alpha in MW, or leave published_total out.",
+        )
+    if (public.signs[public.parts[name]] < 0).any():
+        raise InputError(
+            f"alpha of {name} is a share of each value, and some values are below 0.",
+            remedy="Give alpha in MW.",
+        )
+
+
+def check_generation(problem: ReleaseProblem) -> None:
+    """Raise `InputError` if no values in the public range can serve any model.
+
+    It asks the ends of the range, never the values: a refusal tells nothing about them.
+    """
+    public, models = problem.public, problem.models
+    low, high = public.with_values(public.low), public.with_values(public.high)
+    if hopeless(models.load, models.p_min, models.p_max, low, high).all():
+        raise InputError(
+            "No model can be served: generation can't match the load, wherever in their public "
+            "range the private values are.",
+            remedy="Check the units of the case (MW), and the range.",
+        )
+
+
+def highest_cost(public: PublicNetwork, models: Population) -> float:
+    """The highest marginal cost ($/MWh) of any unit in any model, from public data alone.
+
+    Where costs are private it is the upper end of their range, and where generator limits are,
+    quadratic costs count up to the end of that range.
+    """
+    units: Any = public.generators
+    if models.cost is not None:
+        return float(models.cost[:, units.in_service].max(initial=0.0))
+    if "cost" in public.parameters:
+        high = float(public.limits["cost"].high)
+        slope = np.where(public.support["linear"], high, np.maximum(public.rest("linear"), high))
+    else:
+        if "generator_limit" in public.parameters:
+            most = np.maximum(public.rest("p_max"), float(public.limits["generator_limit"].high))
+        else:
+            most = units.p_max if models.p_max is None else units.p_max * models.p_max.max(0)
+        slope = units.linear + 2 * units.quadratic * np.maximum(most, 0.0)
+        for place, points in enumerate(units.points):
+            if points is not None:
+                steps = np.diff(points, axis=0)
+                slope[place] = (steps[:, 1] / steps[:, 0]).max()
+    factor = 1.0 if models.cost_factor is None else models.cost_factor.max(0)
+    return float((slope * factor)[units.in_service].max(initial=0.0))
+
+
+_BASE = 100.0  # MVA: files of one network may be on different bases
+
+
+def sketch_network(public: PublicNetwork) -> Sketch:
+    """The sketch of a network's branches, each with its neighbours."""
+    branches = public.branches
+    published = coarse(branches.reactance)
+    reactance = [f"{value:.3g}" for value in published * (_BASE / public.base_mva)]
+    ends = list(zip(branches.from_bus.tolist(), branches.to_bus.tolist(), strict=True))
+    at: dict[int, list[int]] = {}
+    for branch, pair in enumerate(ends):
+        for bus in set(pair):
+            at.setdefault(bus, []).append(branch)
+    rows = []
+    for branch, pair in enumerate(ends):
+        around = sorted(
+            " ".join(sorted(reactance[other] for other in at[bus] if other != branch))
+            for bus in pair
+        )
+        rows.append(_hash(" | ".join([reactance[branch], *around])))
+    return Sketch.of("network", [np.array(rows, dtype=np.uint64)])
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

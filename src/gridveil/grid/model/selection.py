@@ -1,0 +1,253 @@
+"""Which entries of a parameter are protected, where its owner does not protect all of them.
+
+An owner may declare a part of a parameter public: by a rule about public facts (voltage level,
+kind, name, area), or by a number from which ratings count as placeholders for "no limit". A rule
+never reads a private value. That a rating is a placeholder is read from it: so which lines have one
+is declared public with the number.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.io import Source
+from gridveil.grid.model.network import Bools, Floats, Network
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.privacy.ledger import PART
+
+UNLIMITED_ABOVE = "unlimited_above"
+"""The statement's key of the rating from which lines have no limit (MW)."""
+_FORMERLY = "unlimited above, MW"  # its key in earlier statements
+
+_TERM = re.compile(r"\s*([a-z_]+)\s*(>=|<=|!=|=|>|<)\s*(\S(?:.*\S)?)\s*")
+_ORDER: dict[str, Callable[[Any, Any], Any]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_REMEDY = (
+    "Write a fact, a comparison and a value, several with commas: voltage>=220, kind=line, name=A*."
+)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What an owner declares public of the parameters that are otherwise private.
+
+    Parameters
+    ----------
+    only
+        Rules for what is protected, by parameter; all of it where there is none.
+    unlimited_above
+        Ratings from here on (MW) are placeholders for lines without a limit; None: none are.
+    public_curves
+        Whether inner breakpoints of cost curves are public.
+    """
+
+    only: Mapping[str, str] = field(default_factory=dict)
+    unlimited_above: float | None = None
+    public_curves: bool = False
+
+    def protects(self, parameter: str) -> str:
+        """What of a parameter is protected, in words; empty where all of it is."""
+        parts = [self.only[parameter]] if parameter in self.only else []
+        if parameter == "capacity" and self.unlimited_above is not None:
+            parts.append(f"below {self.unlimited_above:.10g} MW")
+        return ", ".join(parts)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Declared:
+        """What the settings of a statement say was declared."""
+        return cls(settings.get("only", {}), settings.get(UNLIMITED_ABOVE, settings.get(_FORMERLY)))
+
+    def published(self, parameters: tuple[str, ...]) -> list[str]:
+        """The parts of private parameters that are published, in the words of the ledger."""
+        parts = ((name, self.protects(name)) for name in parameters)
+        return [f"{name} {PART} {part}" for name, part in parts if part]
+
+    def network(self, network: Network) -> Network:
+        """The network without the placeholders."""
+        if self.unlimited_above is None:
+            return network
+        rated = network.branches.capacity
+        return network.with_capacity(np.where(rated >= self.unlimited_above, np.inf, rated))
+
+    def support(self, network: Network, parameter: str) -> dict[str, Bools]:
+        """Which entries of a parameter are private, one array a column.
+
+        Of the protected elements those with a limit, or with a value that is not 0.
+        """
+        table, columns = PARAMETERS[parameter].table, PARAMETERS[parameter].columns
+        owner, chosen = getattr(self.network(network), table), self.chosen(network, parameter)
+        found = {}
+        for column in columns:
+            values = getattr(owner, column)
+            there = np.isfinite(values) if column == "capacity" else values != 0
+            found[column] = there & chosen
+            found[column].setflags(write=False)
+        return found
+
+    def chosen(self, network: Network, parameter: str) -> Bools:
+        """Which elements a parameter is protected of, by public facts alone."""
+        table = PARAMETERS[parameter].table
+        found: Bools = np.ones(len(getattr(network, table)), dtype=bool)
+        if parameter in self.only:
+            facts = public_facts(network, table)
+            for term in self.only[parameter].split(","):
+                found &= _holds(term, facts, table)
+        return found
+
+
+def declared(
+    parameters: tuple[str, ...],
+    only: str | Mapping[str, str] | None,
+    unlimited_above: float | None,
+    public_curves: bool,
+) -> Declared:
+    """What an owner declares, checked.
+
+    Raises
+    ------
+    InputError
+        Where a rule can't be read, or is for a parameter that is not private.
+    """
+    rules = {} if only is None else only
+    if isinstance(rules, str):
+        rules = dict.fromkeys(parameters, rules)
+    if not isinstance(rules, Mapping) or not set(rules) <= set(parameters):
+        raise InputError(
+            "only is a rule, or one for each of the private parameters.",
+            remedy=f'For example only={{"{parameters[0]}": "voltage>=220"}}.',
+        )
+    if unlimited_above is not None:
+        number = isinstance(unlimited_above, int | float | np.number)
+        if not number or not (np.isfinite(unlimited_above) and unlimited_above > 0):
+            raise InputError(
+                "unlimited_above must be a number of MW above 0.", remedy="Give 9000, for example."
+            )
+        if "capacity" not in parameters:
+            raise InputError(
+                "unlimited_above is about capacities, which are not private here.",
+                remedy="Leave it out.",
+            )
+    read = {name: ",".join(sorted(_term(part) for part in _parts(rules[name]))) for name in rules}
+    above = None if unlimited_above is None else float(unlimited_above)
+    return Declared(read, above, bool(public_curves))
+
+
+def pairs(real: Network, released: Network, name: str, declared: Declared) -> tuple[Floats, Floats]:
+    """The private values of a parameter, and the released ones in their place."""
+    masks = declared.support(real, name)
+    ours, theirs = (
+        np.concatenate([getattr(table, column)[mask] for column, mask in masks.items()])
+        for table in (getattr(network, PARAMETERS[name].table) for network in (real, released))
+    )
+    entries = np.isfinite(ours)
+    return ours[entries], theirs[entries]
+
+
+def _parts(rule: Any) -> list[str]:
+    if not isinstance(rule, str):
+        raise InputError("A rule of what is protected is a text.", remedy=_REMEDY)
+    return rule.split(",")
+
+
+def _term(text: str) -> str:
+    """One comparison as it is kept: without spaces, its number in the usual form."""
+    fact, sign, value = _read(text)
+    if sign in _ORDER or fact == "voltage":
+        value = f"{_number(value, text):.10g}"
+    return f"{fact}{sign}{value}"
+
+
+def _read(text: str) -> tuple[str, str, str]:
+    found = _TERM.fullmatch(text)
+    if found is None:
+        raise InputError(f"The rule {text.strip()[:60]!r} can't be read.", remedy=_REMEDY)
+    return found[1], found[2], found[3]
+
+
+def _number(value: str, text: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise InputError(f"The rule {text.strip()[:60]!r} needs a number.", remedy=_REMEDY)
+    return number
+
+
+def _holds(term: str, facts: Mapping[str, NDArray[Any]], table: str) -> Bools:
+    fact, sign, value = _read(term)
+    if fact not in facts:
+        raise InputError(
+            f"The rule {term!r} is about {fact}, which is not known of these {table}.",
+            remedy=f"Known of them: {', '.join(facts)}.",
+        )
+    values = facts[fact]
+    if values.dtype.kind == "f":
+        number = _number(value, term)
+        if sign in _ORDER:
+            return np.asarray(_ORDER[sign](values, number), dtype=bool)
+        same: Bools = np.asarray(values == number)
+    elif sign in _ORDER:
+        raise InputError(f"The rule {term!r} compares names.", remedy="Use = or !=.")
+    else:
+        same = np.array([fnmatchcase(str(one), value) for one in values], dtype=bool)
+    return same if sign == "=" else ~same
+
+
+def public_facts(network: Any, table: str) -> dict[str, NDArray[Any]]:
+    """What is public of every element: nothing that is or was made from a private value.
+
+    It takes a `Network`, or a `PublicNetwork`: both have the columns that are read.
+    """
+    names = np.array(network.buses.name, dtype=object)
+    found: dict[str, NDArray[Any]] = {"name": np.array(getattr(network, table).name, dtype=object)}
+    buses = _of_buses(network)
+    if table == "branches":
+        lines = network.branches
+        ends = lines.from_bus, lines.to_bus
+        found |= {"from": names[ends[0]], "to": names[ends[1]]}
+        changes = (lines.tap != 1) | (lines.shift != 0)
+        if "voltage" in buses:
+            one, other = (buses["voltage"][end] for end in ends)
+            # A transformer by its higher side.
+            found["voltage"] = np.maximum(one, other)
+            changes = changes | (one != other)
+        found["kind"] = np.where(changes, "transformer", "line").astype(object)
+        return found
+    if table == "generators":
+        place = network.generators.bus
+        return found | {"bus": names[place]} | {name: one[place] for name, one in buses.items()}
+    return found | buses
+
+
+def _of_buses(network: Any) -> dict[str, NDArray[Any]]:
+    """Voltages (kV), areas and zones, where the source of the network has them."""
+    source = network.source
+    if not isinstance(source, Source):
+        return {}
+    found: dict[str, NDArray[Any]] = {}
+    if source.kind == "matpower":
+        from gridveil.grid.io.matpower import tables as mt
+        from gridveil.grid.io.matpower import tables_of
+
+        bus = tables_of(source.data).bus
+        columns = {"voltage": mt.BASE_KV, "area": mt.AREA, "zone": mt.ZONE}
+        found = {name: bus[:, column] for name, column in columns.items()}
+    elif source.kind == "pandapower":
+        found = {"voltage": source.data.bus["vn_kv"].to_numpy(dtype=float)}
+    elif source.kind == "pypsa":
+        found = {"voltage": source.data.network.buses["v_nom"].to_numpy(dtype=float)}
+    return {name: one for name, one in found.items() if len(one) == len(network.buses)}

@@ -1,0 +1,237 @@
+"""Proof of every cost: a dual bound below it and a repaired solution above it.
+
+**Polishing.** An interior point stops close to the optimum, where it is plain which limits bind.
+With those held and the others dropped, the optimum solves the linear equations
+
+    2 quad x + lin = E'y  on the free columns,    E x = right-hand sides,
+
+`E` being the balances and the binding branch rows. Whether the guess was right is for the
+certificate to say.
+
+**The bound.** For any prices `lam` of the balances and `mu >= 0` of the branch limits, weak
+duality gives
+
+    C >= constant + lam'D - mu_along'room_along - mu_against'room_against
+         + sum_j min over low_j <= x_j <= high_j of quad_j x_j^2 + (lin_j - pi_j) x_j,
+
+with the nodal price `pi = lam - F'(mu_along - mu_against)`. With line slack it holds wherever
+`mu_along + mu_against <= price`. Nothing here trusts a solver: its prices are clipped into these
+sets, its columns into their bounds, and what is left of the balance is moved to one column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.opf.formulation import FAR, Batch, Formulation
+from gridveil.grid.opf.highs import Answer
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# With more unknowns than this the dense equations cost more than the programme.
+MOST_UNKNOWNS = 3000
+
+
+def polished(form: Formulation, batch: Batch, answer: Answer) -> Answer:
+    """Solve the equations of the limits that bind in an answer to the batch's first model."""
+    lin, quad = batch.bounds.lin[0], batch.bounds.quad[0]
+    paid, binding = _branches(form, batch, answer)
+    x, free = _columns(form, batch, answer)
+    lines = np.flatnonzero(binding)
+    if len(free) + len(lines) + form.islands > MOST_UNKNOWNS:
+        return answer
+    at = form.columns.bus
+    balances = form.column_island == np.arange(form.islands)[:, None]
+    E = np.vstack([balances.astype(float), form.flows.rows(lines)[:, at]])
+    room = batch.room[0]
+    limit = np.where(binding > 0, room[0], -room[1])[lines]
+    right = np.concatenate([batch.demand[0], limit]) - E @ x
+    slope = lin + form.flows.back(paid)[at]
+    x[free], y = _equations(quad[free], slope[free], E[:, free], right)
+    net = paid.copy()
+    net[lines] = -y[form.islands :]
+    prices = np.stack([np.maximum(net, 0.0), np.maximum(-net, 0.0)])
+    return replace(answer, x=x, balance=y[: form.islands], prices=prices)
+
+
+def _units(batch: Batch) -> tuple[float, float]:
+    """Give a typical power and a typical price: what is large and small is measured in them."""
+    power = float(np.abs(batch.demand).max(initial=1.0))
+    return power, float(np.abs(batch.bounds.lin).max(initial=1e-6))
+
+
+def _branches(form: Formulation, batch: Batch, answer: Answer) -> tuple[Floats, Floats]:
+    """Find the branches that pay for an overload, and the ones held at a limit, with signs."""
+    power, money = _units(batch)
+    flow = form.flow(answer.x[None])[0]
+    room = batch.room[0] - np.stack([flow, -flow])
+    # A limit binds where its price is large and its distance small, each in its own unit.
+    tight = answer.prices / money > room / power
+    sign = np.where(tight[0], 1.0, 0.0) - np.where(tight[1], 1.0, 0.0)
+    if not form.slack.lines:
+        return np.zeros(len(sign)), sign
+    spare = (form.slack.price - answer.prices.sum(0)) / money
+    over = spare < -room.min(0) / power
+    return np.where(over, form.slack.price * sign, 0.0), np.where(over, 0.0, sign)
+
+
+def _columns(form: Formulation, batch: Batch, answer: Answer) -> tuple[Floats, Ints]:
+    """Put the columns that are held on their bounds, and find the free ones."""
+    power, money = _units(batch)
+    bounds, x = batch.bounds, answer.x
+    nodal = form.flows.back(answer.prices[0] - answer.prices[1])[form.columns.bus]
+    reduced = bounds.lin[0] + 2 * bounds.quad[0] * x - answer.balance[form.column_island] + nodal
+    low, high = bounds.low[0], bounds.high[0]
+    at_low = reduced / money > (x - low) / power
+    at_high = -reduced / money > (high - x) / power
+    held = np.where(at_low, low, np.where(at_high, high, 0.0))
+    return held, np.flatnonzero(~(at_low | at_high))
+
+
+def _equations(quad: Floats, slope: Floats, E: Floats, right: Floats) -> tuple[Floats, Floats]:
+    count = len(quad)
+    matrix = np.block([[np.diag(2 * quad), -E.T], [E, np.zeros((len(E), len(E)))]])
+    vector = np.concatenate([-slope, right])
+    # The rows differ in size by many orders (quad is about 1e-3): scale, then one refinement.
+    size = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-300)
+    scaled, target = matrix / size[:, None], vector / size
+    found = np.linalg.lstsq(scaled, target, rcond=None)[0]
+    found += np.linalg.lstsq(scaled, target - scaled @ found, rcond=None)[0]
+    return found[:count], found[count:]
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """Costs, proofs and repaired solutions of some models, one row a model.
+
+    `cost` is the value of `x` after the repair, `bound` the dual bound, `gap` their difference
+    relative to the cost (at least 1), `violation` the MW by which the repaired solution still
+    misses a limit that can't be bought.
+    """
+
+    cost: Floats
+    bound: Floats
+    gap: Floats
+    violation: Floats
+    x: Floats
+    flow: Floats
+    nodal: Floats
+    prices: Floats
+
+    def put(self, k: int, other: Certified) -> None:
+        """Replace model `k` by the only model of another certificate."""
+        for field in fields(self):
+            getattr(self, field.name)[k] = getattr(other, field.name)[0]
+
+
+def certify(form: Formulation, batch: Batch, answers: list[Answer]) -> Certified:
+    """Compute bound, repaired value and gap of every answer."""
+    prices = _clipped_prices(form, batch, answers)
+    balance = np.array([answer.balance for answer in answers])
+    nodal = _spread(form, balance) - form.flows.back(prices[:, 0] - prices[:, 1])
+    x, missing = _repaired(form, batch, np.array([answer.x for answer in answers]))
+    flow = form.flow(x)
+    over = overload(batch, flow)
+    bounds = batch.bounds
+    cost = bounds.constant + (bounds.lin * x + bounds.quad * x * x).sum(1)
+    violation = missing
+    if form.slack.lines:
+        cost = cost + form.slack.price * over.sum(1)
+    else:
+        violation = np.maximum(missing, over.max(1, initial=0.0))
+    bound = _bound(form, batch, (balance, prices, nodal), cost)
+    # A solution that is over a hard limit by `over` may be cheaper than the bound by
+    # `mu over` at most, so that much is no sign of a good answer.
+    unpaid = 0.0 if form.slack.lines else (prices.sum(1) * over).sum(1)
+    gap = (cost + unpaid - bound) / np.maximum(1.0, np.abs(cost))
+    return Certified(cost, bound, gap, violation, x, flow + batch.base, nodal, prices)
+
+
+def overload(batch: Batch, flow: Floats) -> Floats:
+    """Compute the MW by which branches are over their limits, from the flow of the columns."""
+    room = batch.room
+    return np.maximum(np.maximum(flow - room[:, 0], -flow - room[:, 1]), 0.0)
+
+
+def _clipped_prices(form: Formulation, batch: Batch, answers: list[Answer]) -> Floats:
+    prices: Floats = np.maximum(np.array([answer.prices for answer in answers]), 0.0)
+    prices[np.isinf(batch.room)] = 0.0
+    if form.slack.lines:
+        prices /= np.maximum(prices.sum(1, keepdims=True) / form.slack.price, 1.0)
+    return prices
+
+
+def _spread(form: Formulation, balance: Floats) -> Floats:
+    """Give every bus the price of its island, 0 where it is out of service."""
+    padded = np.hstack([balance, np.zeros((len(balance), 1))])
+    return np.asarray(padded[:, form.flows.island])
+
+
+def _repaired(form: Formulation, batch: Batch, x: Floats) -> tuple[Floats, Floats]:
+    """Clip the columns and mend the balances; what can't be mended is returned as missing MW."""
+    low, high = batch.bounds.low, batch.bounds.high
+    x = np.minimum(np.maximum(x, low), high)
+    models = np.arange(len(x))
+    for island in range(form.islands):
+        own = np.flatnonzero(form.column_island == island)
+        if len(own) == 0:
+            continue
+        for _ in range(2):
+            short = batch.demand[:, island] - x[:, own].sum(1)
+            above, below = high[:, own] - x[:, own], x[:, own] - low[:, own]
+            # The column furthest inside its bounds: moving it breaks no other limit.
+            inside = own[np.minimum(above, below).argmax(1)]
+            x[models, inside] += short
+        x = np.minimum(np.maximum(x, low), high)
+    missing = np.abs(batch.demand - form.balance(x)).max(1, initial=0.0)
+    scale = 1e-12 * np.abs(batch.demand).max(1, initial=1.0)
+    return x, np.where(missing <= scale, 0.0, missing)
+
+
+def _bound(
+    form: Formulation,
+    batch: Batch,
+    duals: tuple[Floats, Floats, Floats],
+    cost: Floats,
+) -> Floats:
+    balance, prices, nodal = duals
+    rows = (prices * np.where(prices > 0, batch.room, 0.0)).sum(1)
+    reduced = batch.bounds.lin - nodal[:, form.columns.bus]
+    low, high = _finite(batch, cost)
+    quad = batch.bounds.quad
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Where the cost is linear the least value is at an end of the box.
+        best = np.where(quad > 0, -reduced / (2 * quad), np.where(reduced > 0, low, high))
+        best = np.minimum(np.maximum(best, low), high)
+        least = np.where((reduced == 0) & (quad == 0), 0.0, (quad * best + reduced) * best)
+    found = batch.bounds.constant + (balance * batch.demand).sum(1) - rows.sum(1) + least.sum(1)
+    return np.where(np.isnan(found), -np.inf, found)
+
+
+def _finite(batch: Batch, cost: Floats) -> tuple[Floats, Floats]:
+    """Close the open boxes where no solution as cheap as `cost` can lie outside.
+
+    No solution costs less than `base`, with every column at its cheapest, and each MW that an
+    open column moves from its finite end costs at least `rate` more. So an optimal solution has
+    no column further than `(cost - base) / rate` MW from that end. Where some open column is paid
+    for moving (a slack price below a unit's cost) that says nothing, and the bound is one over
+    all solutions within `FAR` MW.
+    """
+    bounds = batch.bounds
+    low, high, lin = bounds.low, bounds.high, bounds.lin
+    open_up, open_down = np.isposinf(high), np.isneginf(low)
+    if not (open_up.any() or open_down.any()):
+        return low, high
+    rate = np.minimum(np.where(open_up, lin, np.inf), np.where(open_down, -lin, np.inf)).min(1)
+    start = np.where(open_up, low, np.where(open_down, high, 0.0))
+    start = np.where(np.isfinite(start), start, 0.0)
+    # quad x^2 >= 0, so a column costs no less than its linear part.
+    closed = np.where(open_up | open_down, start, np.where(lin > 0, low, high))
+    base = bounds.constant + (lin * closed).sum(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(rate > 0, np.maximum(cost - base, 0.0) / rate, FAR)[:, None]
+    return np.where(open_down, start - room, low), np.where(open_up, start + room, high)

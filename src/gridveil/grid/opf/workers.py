@@ -1,0 +1,211 @@
+"""Chunks of models, solved one after the other or by workers: the same answers either way.
+
+How a population is cut depends on it and its network alone, and every chunk begins with a solver
+of its own. So an answer does not depend on who computed it, nor on what else was computed there.
+
+Workers get plain arrays, by value. Private data must not be sent to them: whoever holds it leaves
+`executor` and `workers` out, and the models are solved in the process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import GridveilError, InputError
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.certificates import Certified, overload
+from gridveil.grid.opf.fallbacks import Ladder, Status
+from gridveil.grid.opf.formulation import Batch, Formulation, Settings
+
+
+def connect(address: str) -> Any:
+    """A client of the scheduler at this address; close it, or use it in a ``with`` block.
+
+    It is not made Dask's default: what else this process does with Dask stays as it was, also
+    where there is no scheduler.
+
+    Raises
+    ------
+    InputError
+        Where Dask is not installed or the scheduler does not answer.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            "A cluster needs Dask, which is not installed.",
+            remedy="pip install 'gridveil[cluster]'",
+        ) from None
+    try:
+        return Client(  # type: ignore[no-untyped-call]
+            address, timeout=10, set_as_default=False
+        )
+    except (OSError, ValueError):
+        raise InputError(
+            f"There is no Dask scheduler at {address}.", remedy="Check the address."
+        ) from None
+
+
+Floats = NDArray[np.float64]
+Part = dict[str, NDArray[Any]]
+Progress = Callable[[int, int], None]
+
+# A chunk is cut so that its largest arrays have about this many entries.
+CHUNK_ENTRIES = 2_000_000
+SMALLEST_CHUNK, LARGEST_CHUNK = 16, 256
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some models for a worker: the network and settings as bytes, and plain arrays."""
+
+    setting: bytes
+    population: Population
+    capacity: Floats
+    keep: frozenset[str]
+
+
+def chunk_size(network: Network) -> int:
+    """Choose how many models are solved together."""
+    width = len(network.buses) + len(network.generators) + len(network.branches)
+    return int(np.clip(CHUNK_ENTRIES // max(width, 1), SMALLEST_CHUNK, LARGEST_CHUNK))
+
+
+def cut(population: Population, size: int) -> Iterator[Population]:
+    """Cut a population into chunks of models, in order."""
+    names = ("load", "p_min", "p_max", "cost", "cost_factor", "capacity")
+    for start in range(0, population.size, size):
+        count = min(size, population.size - start)
+        arrays = {name: getattr(population, name) for name in names}
+        some = {n: a[start : start + count] for n, a in arrays.items() if a is not None}
+        yield replace(population, size=count, **some)
+
+
+def pack(network: Network, settings: Settings, own_costs: bool) -> bytes:
+    """Write down all that chunks have in common; the network's source stays here."""
+    return pickle.dumps((replace(network, source=None), settings, own_costs))
+
+
+def formulate(
+    network: Network, settings: Settings, own_costs: bool, like: Formulation | None = None
+) -> Formulation:
+    """Set up the models; the flows of another formulation of the network are used again."""
+    return Formulation(
+        network,
+        settings.convention,
+        own_costs=own_costs,
+        pieces=settings.pieces,
+        slack=settings.slack,
+        flows=None if like is None else like.flows,
+    )
+
+
+def solve_part(
+    ladder: Ladder, population: Population, capacity: Floats, keep: frozenset[str]
+) -> Part:
+    """Solve one chunk, and keep what was asked for."""
+    form = ladder.form
+    batch = form.batch(population, capacity)
+    status, found = ladder.solve(batch)
+    part: Part = {
+        "status": status,
+        "cost": found.cost,
+        "bound": found.bound,
+        "gap": found.gap,
+        "violation": found.violation,
+        "error": batch.bounds.error,
+    }
+    extra: dict[str, Callable[[], Part]] = {
+        "dispatch": lambda: {"dispatch": form.columns.dispatch(found.x)},
+        "flow": lambda: {"flow": np.where(form.flows.live, found.flow, 0.0)},
+        "line_price": lambda: {"line_price": _line_price(batch, found.prices)},
+        "nodal_price": lambda: {"nodal_price": _at_buses(form, found.nodal)},
+        "limit_price": lambda: form.columns.limit_prices(population, found.nodal),
+        "shed": lambda: {"shed": form.columns.shed(found.x, form.flows.buses)},
+        "overload": lambda: {"overload": overload(batch, found.flow - batch.base)},
+        "room_price": lambda: {"room_price": _room_price(found)},
+    }
+    unsolved = status > Status.UNCERTIFIED
+    for name in sorted(keep - {"cost"}):
+        for key, values in extra[name]().items():
+            part[key] = np.where(unsolved[:, None] if values.ndim > 1 else unsolved, np.nan, values)
+    return part
+
+
+def _line_price(batch: Batch, prices: Floats) -> Floats:
+    # A limit that stands for an angle is no capacity: its price is not the capacity's.
+    return np.asarray(np.where(batch.rated, prices, 0.0).sum(1))
+
+
+def _room_price(found: Certified) -> Floats:
+    # The price of an island's balance is the nodal price of its reference bus.
+    return np.asarray(found.prices.sum((1, 2)) + np.abs(found.nodal).sum(1))
+
+
+def _at_buses(form: Formulation, nodal: Floats) -> Floats:
+    return np.where(form.flows.island < 0, np.nan, nodal)
+
+
+@lru_cache(maxsize=1)
+def _formulation(setting: bytes) -> tuple[Formulation, Settings]:
+    # Only in workers, so only of public data. It holds no result of any solve.
+    network, settings, own_costs = pickle.loads(setting)
+    return formulate(network, settings, own_costs), settings
+
+
+def solve_chunk(chunk: Chunk) -> Part:
+    """Solve one chunk in a worker, by a solver of its own."""
+    form, settings = _formulation(chunk.setting)
+    ladder = Ladder(form, tolerance=settings.tolerance, all_rows=settings.rows == "all")
+    return solve_part(ladder, chunk.population, chunk.capacity, chunk.keep)
+
+
+def solve_by_workers(executor: Any, chunks: list[Chunk], progress: Progress | None) -> list[Part]:
+    """Hand chunks to an executor or a Dask client, and give their answers in order."""
+    if hasattr(executor, "get_executor"):
+        # A Dask client: a chunk whose worker dies goes to another one.
+        executor = executor.get_executor(pure=False, retries=3)
+    total = sum(chunk.population.size for chunk in chunks)
+    futures: list[Future[Part]] = [executor.submit(solve_chunk, chunk) for chunk in chunks]
+    place = {future: k for k, future in enumerate(futures)}
+    done = 0
+    try:
+        for future in as_completed(futures):
+            future.result()
+            done += chunks[place[future]].population.size
+            if progress is not None:
+                progress(done, total)
+    except BrokenExecutor as error:
+        raise GridveilError(
+            "A worker process died before its models were solved.",
+            remedy="Is there enough memory for so many workers? Try fewer, or none.",
+        ) from error
+    finally:
+        for future in futures:
+            future.cancel()
+    return [future.result() for future in futures]
+
+
+@contextmanager
+def processes(workers: int) -> Iterator[Executor]:
+    """Start worker processes; they begin empty, so that nothing of this one is in them."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        yield pool

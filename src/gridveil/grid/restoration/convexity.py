@@ -1,0 +1,143 @@
+"""Take congestion out of estimates that is more likely their own error than the network's.
+
+Costs are convex in capacities, so errors make models dearer on average: one line that was
+estimated far too small can make all of them dearer by several percent. Networks are built to carry
+what they carry, so such costs are unlikely from the start. How unlikely is what this adds to the
+estimates: congestion costs ``c`` (shares of what the models cost without line limits) have a prior
+``exp(-c/s)``, and values ``v`` with certainties ``w`` about the estimates ``m`` are moved to the
+least of
+
+    sum_j w_j (v_j - m_j)^2 / 2  +  c(v) / s
+
+**The scale** ``s`` is learned from the estimates. If they were right, ``c(m)`` would be it. They
+are not, and their errors add about ``J = E c(m + e) - c(m)`` for errors ``e`` of their own
+uncertainty: so ``s = c(m) - J``, at least `LEAST`. On a network that is really congested ``J`` is
+small beside ``c(m)``, ``s`` is large, and next to nothing is moved. Where congestion is as likely
+to be error, ``s`` is `LEAST`, and what is moved are the few lines that would cost most.
+
+It reads estimates and public data only. The draws of ``e`` have a public seed: anyone who has the
+estimates can repeat them, and they hide nothing.
+
+The function is convex. It is minimised by cutting planes: ``c`` is replaced by the largest of its
+tangents so far, one more in each round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.model.population import take
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.restoration.master import Aim, Cuts, nearest
+from gridveil.grid.restoration.oracle import Oracle
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAST = 0.02
+"""The least scale of congestion costs, as a share of what models cost without limits."""
+_MODELS = 60
+_DRAWS, _MODELS_A_DRAW = 24, 25
+_ROUNDS, _ENOUGH = 30, 0.01
+# A straight cost ``c/s`` is put as a square about a point this far below: its curve is lost on c.
+_BELOW = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Relieved:
+    """The aim with congestion taken out, and the mean congestion costs before and after."""
+
+    aim: Aim
+    before: float
+    after: float
+
+
+def relieve(aim: Aim, problem: ReleaseProblem, penalty: float) -> Relieved:
+    """Move an aim for capacities to where it is most likely, given that congestion is rare.
+
+    Parameters
+    ----------
+    aim
+        Estimates and their certainties.
+    problem
+        What is released: capacities alone.
+    penalty
+        The price of broken limits, $/MWh.
+    """
+    some = np.arange(min(problem.models.size, _MODELS))
+    costs = _Congestion(problem, some, penalty, aim.high)
+    before, slope = costs.at(aim.centre)
+    if not (np.isfinite(before) and slope.any()):
+        return Relieved(aim, before, before)
+    rate = 1 / max(LEAST, before - _gap(aim, problem, some))
+    found = _least(aim, costs, rate, before, slope)
+    return Relieved(replace(aim, centre=found), before, costs.at(found)[0])
+
+
+def _least(aim: Aim, costs: _Congestion, rate: float, before: float, slope: Floats) -> Floats:
+    """The values of the least sum of squares and congestion costs."""
+    usual = float(np.median(aim.weight))
+    # One more entry, the cost in a unit that makes its square weigh as much as another's.
+    unit = np.sqrt(rate / _BELOW / usual)
+    far = 1e6 * _BELOW * unit
+    wider = Aim(
+        np.append(aim.centre, -_BELOW * unit),
+        np.append(aim.weight, usual),
+        np.append(aim.low, -far),
+        np.append(aim.high, far),
+    )
+    cuts = Cuts(len(wider.centre))
+    values, cost = aim.centre, before
+    best, least = values, 2 * rate * cost
+    for _ in range(_ROUNDS):
+        cuts.add(np.append(slope, -1 / unit), float(slope @ values) - cost, 0)
+        found = nearest(wider, cuts)
+        if found is None:
+            break
+        values = found[:-1]
+        moved = float(aim.weight @ (values - aim.centre) ** 2)
+        bound = moved + 2 * rate * float(found[-1]) / unit
+        cost, slope = costs.at(values)
+        if moved + 2 * rate * cost < least:
+            best, least = values, moved + 2 * rate * cost
+        if not least - bound > _ENOUGH:
+            break
+    return best
+
+
+def _gap(aim: Aim, problem: ReleaseProblem, some: Ints) -> float:
+    """How much dearer errors of the aim's own uncertainty make the models on average.
+
+    At the price of the dearest unit: a model that such errors leave unserved says little more
+    than that it is.
+    """
+    costs = _Congestion(problem, some, float(problem.price), aim.high)
+    rng = np.random.default_rng(0)
+    width = np.sqrt(1 / aim.weight / 2)
+    found = []
+    for _ in range(_DRAWS):
+        drawn = np.sort(rng.choice(some, min(len(some), _MODELS_A_DRAW), replace=False))
+        off = np.clip(aim.centre + rng.laplace(0.0, width), aim.low, aim.high)
+        found.append(costs.at(off, drawn)[0] - costs.at(aim.centre, drawn)[0])
+    return float(np.mean(found))
+
+
+class _Congestion:
+    """What capacities make some models dearer by, on average, as a share of their cost without."""
+
+    def __init__(
+        self, problem: ReleaseProblem, some: Ints, penalty: float, without: Floats
+    ) -> None:
+        models = take(problem.models, some)
+        self._oracle = Oracle(problem, models, kinds=("relaxed",), price=penalty)
+        self._without = self._oracle.solve(without, models, ("cost",)).cost
+
+    def at(self, values: Floats, some: Ints | None = None) -> tuple[float, Floats]:
+        """The mean at these values, and its slope."""
+        look = self._oracle.at(values, some)
+        own = self._without if some is None else self._without[some]
+        share = 1 / np.maximum(np.abs(own), 1e-9) / len(own)
+        return float(share @ (look.value - own)), np.asarray(share @ look.slope)

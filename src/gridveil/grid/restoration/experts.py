@@ -1,0 +1,283 @@
+"""Estimates of noisy entries that know what is public of them.
+
+A line of 380 kV with a low reactance carries more than one of 110 kV: what is public of an entry
+tells much about its value. How much, and how, is learned here from the noisy values themselves, so
+it costs no epsilon. Several experts each make a prior for every entry:
+
+- ``even``: every cell is as likely as every other;
+- ``all``: what all entries have in common, as in `prior`;
+- ``class``: what entries of its class (kind and voltage) have in common;
+- ``trend``: a robust regression on covariates, with the learned distribution of its residuals;
+- ``near``: what the entries with the nearest covariates are likely to be, at three widths.
+
+**Nothing predicts itself.** Entries are dealt into folds, and the experts that speak about a fold
+learn from the others alone: an entry that helped to predict itself would be pulled towards its own
+noise. What each expert is worth is learned by expectation maximisation from how likely it makes
+the noisy values of folds that it never saw. If covariates tell nothing, ``all`` gets the weight,
+and the estimates are those of `prior`, nearly.
+
+Folds are dealt by order and not by chance, so nothing here draws a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial import cKDTree
+
+from gridveil.grid.model.covariates import Covariates
+from gridveil.grid.restoration.cells import Cells, Noisy
+from gridveil.grid.restoration.prior import Estimate, estimate
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# Entries below which nothing is learned from covariates, and a class counts as one.
+_FEW, _CLASS = 12, 3
+# How many numbers a matrix of entries by cells may have, and how many cells there are at most.
+_ROOM, _MOST_CELLS = 1_000_000, 300
+_ROUNDS, _ENOUGH = 150, 1e-6
+# A flat prior beside the entries, in entries.
+_FLAT = 1.0
+# Widths of neighbourhoods, in standard deviations of the covariates; and neighbours at most.
+_NEAR, _NEIGHBOURS = (0.02, 0.1, 0.3), 40
+_RIDGE, _HUBER = 1e-3, 1.5
+_TURNS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Estimates of the entries, and what each expert turned out to be worth."""
+
+    estimate: Estimate
+    weights: dict[str, float]
+
+
+def learn(noisy: Noisy, known: Covariates) -> Learned:
+    """Mean and variance in MW of every entry, from noisy values and public covariates alone."""
+    count = len(noisy)
+    if count < _FEW:
+        return Learned(_alone(noisy), {"all": 1.0})
+    cells = Cells(noisy, min(_MOST_CELLS, _ROOM // max(count, 1)))
+    likely = cells.likelihood()
+    folds = _deal(noisy, known)
+    experts = _Experts(cells, likely, known)
+    priors: dict[str, Floats] = {}
+    for fold in range(int(folds.max()) + 1):
+        held = folds == fold
+        for name, prior in experts.about(held).items():
+            priors.setdefault(name, np.empty_like(likely))[held] = prior
+    evidence = np.column_stack([(likely * prior).sum(axis=1) for prior in priors.values()])
+    weights = _weights(evidence)
+    posterior = likely * _mixed(weights, list(priors.values()))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    mean, variance = cells.moments(slice(None), posterior)
+    noise = noisy.scale * (mean if noisy.logarithms else 1.0)
+    found = Estimate(np.clip(mean, noisy.low, noisy.high), np.maximum(variance, 2 * noise**2 / 100))
+    return Learned(found, dict(zip(priors, weights.tolist(), strict=True)))
+
+
+def _alone(noisy: Noisy) -> Estimate:
+    """Few entries: what `prior` makes of them."""
+    if not noisy.logarithms:
+        return estimate(noisy.values, float(noisy.scale.max()), noisy.low, noisy.high)
+    low, high = np.log(noisy.low), np.log(noisy.high)
+    found = estimate(noisy.values, float(noisy.scale.max()), float(low), float(high))
+    return Estimate(np.exp(found.mean), found.variance * np.exp(2 * found.mean))
+
+
+def _deal(noisy: Noisy, known: Covariates) -> Ints:
+    """A fold for every entry: by class and place in the network's own order, which is public."""
+    folds = 10 if len(noisy) <= 1000 else 5
+    order = np.lexsort((np.arange(len(noisy)), known.classes.astype(str)))
+    found = np.empty(len(noisy), dtype=np.int64)
+    # A stride that shares no factor with the folds keeps twins, which stand together, apart.
+    found[order] = (np.arange(len(noisy)) * 3) % folds
+    return found
+
+
+class _Experts:
+    """What the entries outside a fold say about those in it."""
+
+    def __init__(self, cells: Cells, likely: Floats, known: Covariates) -> None:
+        self._cells = cells
+        self._likely = likely
+        names, self._class, size = np.unique(
+            known.classes.astype(str), return_inverse=True, return_counts=True
+        )
+        self._classes = [place for place in range(len(names)) if size[place] >= _CLASS]
+        own = [(self._class == place).astype(np.float64) for place in self._classes]
+        standard = _standard(known.numbers)
+        self._basis = _basis(standard, own)
+        reach = min(_NEIGHBOURS + 1, len(likely))
+        found = cKDTree(standard).query(standard, k=reach)
+        self._distance, self._neighbour = (np.asarray(one).reshape(-1, reach) for one in found)
+
+    def about(self, held: Bools) -> dict[str, Floats]:
+        """Priors of the held entries, by expert."""
+        count = self._cells.count
+        others, here = np.flatnonzero(~held), np.flatnonzero(held)
+        even = np.full((1, count), 1 / count)
+        common = _density(self._likely[others])[None, :]
+        known = {
+            "even": even,
+            "all": common,
+            "class": self._by_class(others, common),
+            "trend": self._trend(others, common),
+        }
+        posterior = self._settled(others, known)
+        found = {name: self._rows(prior, here) for name, prior in known.items()}
+        found |= {f"near {w:g}": self._near(here, others, posterior, w) for w in _NEAR}
+        return found
+
+    def _settled(self, others: Ints, known: Mapping[str, Floats]) -> Floats:
+        """What the others are likely to be by all experts, neighbours among them included."""
+        likely = self._likely[others]
+        priors = [self._rows(prior, others) for prior in known.values()]
+        near: list[Floats] = []
+        posterior = likely
+        for _ in range(_TURNS):
+            some = [*priors, *near]
+            weights = _weights(np.column_stack([(likely * prior).sum(axis=1) for prior in some]))
+            posterior = likely * _mixed(weights, some)
+            posterior /= posterior.sum(axis=1, keepdims=True)
+            near = [self._near(others, others, posterior, width) for width in _NEAR]
+        return posterior
+
+    def _rows(self, prior: Floats, places: Ints) -> Floats:
+        return prior if len(prior) == 1 else prior[places]
+
+    def _by_class(self, others: Ints, common: Floats) -> Floats:
+        """What each class has in common; what all have, if it is small."""
+        found = np.repeat(common, len(self._likely), axis=0)
+        for place in self._classes:
+            some = others[self._class[others] == place]
+            if len(some) >= _CLASS - 1:
+                found[self._class == place] = _density(self._likely[some])
+        return found
+
+    def _trend(self, others: Ints, prior: Floats) -> Floats:
+        """The regression's prediction of every entry, spread by its residuals."""
+        middle, basis, likely = self._cells.middle, self._basis, self._likely[others]
+        posterior = likely * prior
+        shifted = np.empty(0)
+        for _ in range(_TURNS):
+            posterior /= posterior.sum(axis=1, keepdims=True)
+            mean = posterior @ middle
+            doubt = np.maximum(posterior @ middle**2 - mean**2, 0.0)
+            slope = _robust(basis[others], mean, doubt)
+            predicted = np.clip(basis @ slope, middle[0], middle[-1])
+            shifted = self._shifted(others, predicted)
+            posterior = likely * shifted[others]
+        return shifted
+
+    def _shifted(self, others: Ints, predicted: Floats) -> Floats:
+        """Priors about predictions: the distribution of residuals is learned from the others."""
+        cells, count = self._cells, self._cells.count
+        at = np.rint((predicted - cells.middle[0]) / cells.width).astype(np.int64)
+        offsets = np.arange(-count + 1, count)
+        where = at[others, None] + offsets
+        inside = (where >= 0) & (where < count)
+        rows = np.take_along_axis(self._likely[others], np.clip(where, 0, count - 1), axis=1)
+        residual = _density(np.where(inside, rows, 0.0) + 1e-12)
+        found = residual[np.arange(count) - at[:, None] + count - 1]
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def _near(self, asked: Ints, others: Ints, posterior: Floats, width: float) -> Floats:
+        """What the nearest of the others are likely to be; nothing of an entry itself."""
+        count, row_of = self._cells.count, np.full(len(self._likely), -1)
+        row_of[others] = np.arange(len(others))
+        neighbour, distance = row_of[self._neighbour[asked]], self._distance[asked]
+        weight = np.exp(-0.5 * (distance / width) ** 2)
+        weight[(neighbour < 0) | (self._neighbour[asked] == asked[:, None])] = 0.0
+        weight[weight < 1e-3] = 0.0
+        total = weight.sum(axis=1)
+        rows = np.repeat(np.arange(len(asked)), weight.shape[1])
+        share = (weight / np.maximum(total, 1e-3)[:, None]).ravel()
+        there = share > 0
+        matrix = sparse.csr_array(
+            (share[there], (rows[there], neighbour.ravel()[there])),
+            shape=(len(asked), len(others)),
+        )
+        # The rest, of an entry without neighbours all of it, is even.
+        found = 0.98 * (matrix @ posterior)
+        return np.asarray(found + (1 - found.sum(axis=1, keepdims=True)) / count)
+
+
+def _density(likely: Floats) -> Floats:
+    """The distribution over cells under which some entries are most likely."""
+    entries, count = likely.shape
+    found, before = np.full(count, 1 / count), -np.inf
+    for _ in range(_ROUNDS):
+        fit = likely @ found
+        gain = float(np.log(fit).sum())
+        if gain - before < _ENOUGH * entries:
+            break
+        before = gain
+        found = (found * ((1 / fit) @ likely) + _FLAT / count) / (entries + _FLAT)
+    return found
+
+
+def _weights(evidence: Floats) -> Floats:
+    """What experts are worth, by how likely each makes every entry."""
+    count = evidence.shape[1]
+    found = np.full(count, 1 / count)
+    for _ in range(300):
+        share = evidence * found
+        new = (share / share.sum(axis=1, keepdims=True)).sum(axis=0) + 0.2
+        new /= new.sum()
+        if np.abs(new - found).max() < 1e-6:
+            break
+        found = new
+    return found
+
+
+def _mixed(weights: Floats, priors: Sequence[Floats]) -> Floats:
+    found = np.zeros_like(max(priors, key=len))
+    for weight, prior in zip(weights, priors, strict=True):
+        found += weight * prior
+    return found
+
+
+def _standard(numbers: Floats) -> Floats:
+    """Columns with mean 0 and deviation 1; those that say nothing are left out."""
+    spread = numbers.std(axis=0)
+    kept = spread > 1e-9 * (1 + np.abs(numbers).max(axis=0, initial=0.0))
+    if not kept.any():
+        return np.zeros((len(numbers), 1))
+    return np.asarray((numbers[:, kept] - numbers[:, kept].mean(axis=0)) / spread[kept])
+
+
+def _basis(standard: Floats, classes: list[Floats]) -> Floats:
+    """A constant, the covariates, their squares and products, and the classes."""
+    width = standard.shape[1]
+    pairs = [(a, b) for a in range(width) for b in range(a, width)]
+    products = [standard[:, a] * standard[:, b] for a, b in pairs]
+    curved = _standard(np.column_stack(products))
+    return np.column_stack([np.ones(len(standard)), standard, curved, *classes])
+
+
+def _robust(basis: Floats, goal: Floats, doubt: Floats) -> Floats:
+    """Huber's regression with a ridge, each goal weighed by what is known of it."""
+    known = 1 / (np.median(doubt) + doubt + 1e-6)
+    known /= known.mean()
+    ridge = np.eye(basis.shape[1]) * _RIDGE * len(goal)
+    ridge[0, 0] = 1e-9
+    weight: Floats = known
+    slope: Floats = np.zeros(basis.shape[1])
+    for _ in range(20):
+        scaled = basis * weight[:, None]
+        new = np.asarray(np.linalg.solve(scaled.T @ basis + ridge, scaled.T @ goal))
+        settled = np.abs(new - slope).max() < 1e-6
+        slope = new
+        if settled:
+            break
+        away = np.abs(goal - basis @ slope)
+        bound = _HUBER * max(1.48 * float(np.median(away)), 1e-6)
+        weight = known * np.minimum(1.0, bound / np.maximum(away, 1e-9))
+    return slope

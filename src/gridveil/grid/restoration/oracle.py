@@ -1,0 +1,109 @@
+"""What public models say about released values: costs or shortfalls, and their slopes.
+
+A shortfall is the least total of MW by which a model's limits must be broken (lines overloaded,
+load shed, power spilled, generator limits left) to serve it. It is zero just where the model is
+feasible, convex in capacities, loads and generator limits, and always has a value; so its slope
+gives a valid cut wherever a model is not served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.model.population import Population, take
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.opf.engine import Engine, Solutions
+from gridveil.grid.opf.formulation import Model
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+# Relative gap of a shortfall (of at least 1 MW): its proved bound is what counts.
+SHORTFALL_GAP = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Values of some models at one point, and their slopes."""
+
+    value: Floats
+    slope: Floats
+
+
+class Oracle:
+    """Costs of public models as a function of released values.
+
+    It builds its own solver from public and released data. Solvers that saw sealed data are
+    never handed in: there is no argument for one.
+
+    Parameters
+    ----------
+    private
+        What is released, with the public network.
+    models
+        The models to look at.
+    kinds
+        What the models may buy, as for `solve_population`.
+    price
+        Of what they buy; None for the strict model.
+    free
+        Leave all other costs out: the value is then the shortfall, at a price of 1.
+    """
+
+    def __init__(
+        self,
+        problem: ReleaseProblem,
+        models: Population,
+        *,
+        kinds: tuple[Model, ...] = ("strict",),
+        price: float | None = None,
+        free: bool = False,
+    ) -> None:
+        self._private = problem
+        self._models = replace(models, cost=None, cost_factor=None) if free else models
+        self._free = free
+        self._settings: dict[str, Any] = {"model": kinds, "slack_price": price}
+        if free:
+            self._settings["tolerance"] = SHORTFALL_GAP
+        # Only capacities can change under a solver that stays warm.
+        self._stays = problem.public.parameters == ("capacity",)
+        self._engine: Engine | None = None
+
+    @classmethod
+    def of_shortfalls(cls, problem: ReleaseProblem, models: Population) -> Oracle:
+        """How far every model is from being served."""
+        kinds: list[Model] = ["relaxed", "shed"]
+        if "generator_limit" in problem.public.parameters:
+            kinds.append("limits")
+        return cls(problem, models, kinds=tuple(kinds), price=1.0, free=True)
+
+    @property
+    def size(self) -> int:
+        """How many models there are."""
+        return self._models.size
+
+    def at(self, values: Floats, some: Ints | None = None) -> Look:
+        """Look at some of the models (all by default)."""
+        models = self._models if some is None else take(self._models, some)
+        found = self.solve(values, models, self._private.keep)
+        slope = self._private.slope(found, models)
+        if self._free and "cost" in self._private.public.parts:
+            slope[:, self._private.public.parts["cost"]] = 0.0
+        # A shortfall that is proved: cuts made of it never cut off too much, and where it is zero
+        # the rounding of thousands of flows adds up to nothing.
+        return Look(found.bound if self._free else found.cost, slope)
+
+    def solve(self, values: Floats, models: Population, keep: Sequence[str]) -> Solutions:
+        """Solve models at these values."""
+        network = self._private.public.with_values(values)
+        if self._engine is None or not self._stays:
+            if self._free:
+                network = network.with_linear_costs(np.zeros(len(network.generators)))
+            self._engine = Engine(network, **self._settings)
+        return self._engine.solve(models, capacity=network.branches.capacity, keep=keep)

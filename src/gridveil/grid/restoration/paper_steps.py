@@ -1,0 +1,314 @@
+"""Values whose costs agree with noisy ones: step 4 of the paper's algorithm, by convex steps.
+
+The problem is ``min sum_t |goal_t - C_t(x)| + |x - start|_1`` over the values ``x`` in their box
+that serve the models. ``C_t`` is convex (for costs as private values: concave; then both are
+turned round), so a cost above its goal is a convex term and one below it is not.
+
+**Cuts.** ``C_t(x) >= C_t(y) + slope(y)'(x - y)`` for every ``y``: the convex term is replaced by
+such planes, one more at every point that was visited, until they meet the cost (Kelley's method).
+A model that can't be served gives a plane of its shortfall instead. For capacities on networks
+that are not large no planes are needed: see `paper_limits`.
+
+**Convex-concave steps.** The other term is replaced by its plane at the best point so far, which
+is never above the cost, so the true objective at the solution is no worse than promised; then
+again from there, until it stops improving. This finds a local optimum, and is done from several
+points. Without that term at all the problem is convex and below the true one: its value is a
+bound on what any method can reach, and the gap to it is reported.
+
+**The linear programme** stays in HiGHS and is given more rows. Columns are the values ``x``, their
+distances ``u`` from the start and the misses ``r`` of the terms. Rows are ``|x - start| <= u``,
+cuts, and planes ``r >= cost - goal`` and ``r >= goal - cost``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.restoration.master import TIGHT, Aim, Cuts, Unsolved, nearest
+from gridveil.grid.restoration.paper_limits import Ground, Holding, Matched, Point
+
+Floats = NDArray[np.float64]
+
+_SPARE = 1e-6
+_CLOSE = 1e-8
+_LOOKS = 500
+# Generators times branches up to which models are written into the programme (see `paper_limits`).
+_DENSE = 100_000
+# How far a step may go at first, and at least (MW, $/MWh).
+_REACH, _LEAST_REACH = 64.0, 1e-6
+
+
+class Matcher:
+    """The restoration of one release; it remembers planes, which stay valid from step to step.
+
+    Parameters
+    ----------
+    private
+        What is released, with the public network.
+    low, high
+        The public box.
+    """
+
+    def __init__(self, problem: ReleaseProblem, low: Floats, high: Floats) -> None:
+        self._private = problem
+        self._low, self._high = low, high
+        self._planes: list[list[tuple[Floats, float]]] = []
+        self._cuts: list[tuple[Floats, float]] = []
+        self._holding = Holding(problem)
+
+    def match(self, models: Population, goals: Floats, start: Floats) -> Matched:
+        """Restore: these models (the first ones as in the call before), goals and start.
+
+        Raises
+        ------
+        Unsolved
+            Where no values in the box serve the models, or a solver gave up.
+        """
+        ground = Ground(self._private, models, goals, start, self._low, self._high)
+        if self._embeds(models):
+            return self._holding.match(ground, models)
+        self._planes += [[] for _ in range(models.size - len(self._planes))]
+        return _Steps(ground, self._planes, self._cuts).match()
+
+    def _embeds(self, models: Population) -> bool:
+        """Whether the models can stand in one linear programme with the values."""
+        public = self._private.public
+        units: Any = public.generators
+        linear = models.cost is not None or not units.quadratic.any()
+        small = len(units) * len(public.branches) <= _DENSE
+        return public.parameters == ("capacity",) and linear and small
+
+
+class _Steps:
+    """Kelley's method and convex-concave steps, for any parameters.
+
+    Parameters
+    ----------
+    ground
+        The models, goals and start.
+    planes, cuts
+        Those of earlier calls; added to.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        planes: list[list[tuple[Floats, float]]],
+        cuts: list[tuple[Floats, float]],
+    ) -> None:
+        self._ground, self._planes, self._cuts = ground, planes, cuts
+        self._programme = Programme(ground.start, ground.goals, ground.low, ground.high)
+        for slope, bound in cuts:
+            self._programme.cut(slope, bound)
+        for term, known in enumerate(planes):
+            for slope, constant in known:
+                self._programme.above(term, slope, constant)
+
+    def match(self) -> Matched:
+        """The best point of several searches, and the bound."""
+        ground = self._ground
+        lowest, bound = self._convex()
+        best = min((self._descend(point) for point in self._starts(lowest)), key=ground.objective)
+        return Matched(best.values, ground.objective(best), bound)
+
+    def _descend(self, point: Point) -> Point:
+        """Convex-concave steps from one point until none improves it.
+
+        Steps stay within a box about the point, which grows where planes predicted well and
+        shrinks where they did not: far away they say little, and models are hardly served.
+        """
+        ground = self._ground
+        best = ground.objective(point)
+        reach, widest = _REACH, float(np.max(ground.high - ground.low, initial=_REACH))
+        self._programme.below((point.values, point.cost, point.slope))
+        for _ in range(_LOOKS):
+            self._programme.within(point.values - reach, point.values + reach)
+            try:
+                values, promised = self._programme.solve()
+            except Unsolved:
+                # Cuts keep a little spare room: a small box may have none. The point still serves.
+                break
+            if best - promised <= _CLOSE * max(1.0, best):
+                break
+            found = self._look(values)
+            value = np.inf if found is None else ground.objective(found)
+            if found is None or value > best - 0.1 * (best - promised):
+                reach = max(reach / 2, _LEAST_REACH)
+            else:
+                reach = min(2 * reach, widest)
+            if found is not None and value < best:
+                point, best = found, value
+                self._programme.below((point.values, point.cost, point.slope))
+        return point
+
+    def _starts(self, lowest: Point) -> Iterator[Point]:
+        """Points to take planes at: the bound's own, and some where costs reach their goals."""
+        ground = self._ground
+        yield lowest
+        nearest = self._look(np.clip(ground.start, ground.low, ground.high))
+        if nearest is not None:
+            yield nearest
+        if (lowest.cost < ground.goals).any():
+            yield from ground.dearer(lowest)
+
+    def _convex(self) -> tuple[Point, float]:
+        """The problem without its concave part: solution, and bound of the whole problem."""
+        ground = self._ground
+        best: Point | None = None
+        least, values = np.inf, self._first(np.clip(ground.start, ground.low, ground.high))
+        self._programme.below(None)
+        self._programme.within(ground.low, ground.high)
+        bound = 0.0
+        for _ in range(_LOOKS):
+            known = len(self._cuts)
+            here = self._look(values)
+            if here is None and len(self._cuts) == known:
+                raise Unsolved("The solver gave up on a public model.")
+            if here is not None:
+                over = np.maximum(here.cost - ground.goals, 0.0).sum()
+                value = float(over + np.abs(here.values - ground.start).sum())
+                if value < least:
+                    best, least = here, value
+            values, bound = self._programme.solve()
+            if best is not None and least - bound <= _CLOSE * max(1.0, least):
+                break
+        assert best is not None
+        return best, bound
+
+    def _first(self, values: Floats) -> Floats:
+        """Values that serve the models, near these.
+
+        By least squares: the linear programme would jump from corner to corner of the box, and
+        hundreds of cuts would not lead it to any values that serve.
+        """
+        aim = Aim(values, np.ones(len(values)), self._ground.low, self._ground.high)
+        cuts = Cuts(len(values))
+        for _ in range(_LOOKS):
+            if self._look(values) is not None:
+                return values
+            for slope, bound in self._cuts[len(cuts) :]:
+                cuts.add(slope, bound, 0)
+            found = nearest(aim, cuts)
+            if found is None:
+                break
+            values = found
+        raise Unsolved("No values in the public range were found that serve the chosen models.")
+
+    def _look(self, values: Floats) -> Point | None:
+        """Costs at some values, remembered as planes; None (and a cut) where not all are served."""
+        point, costs = self._ground.look(values)
+        if point is None:
+            self._cut(values, costs)
+            return None
+        for term, planes in enumerate(self._planes):
+            slope = point.slope[term]
+            constant = float(point.cost[term] - slope @ values)
+            planes.append((slope, constant))
+            self._programme.above(term, slope, constant)
+        return point
+
+    def _cut(self, values: Floats, costs: Floats) -> None:
+        short = self._ground.shortfalls.at(values)
+        for term in np.flatnonzero(short.value > 0).tolist():
+            if not np.isfinite(costs[term]):
+                bound = float(short.slope[term] @ values - short.value[term]) - _SPARE
+                self._cuts.append((short.slope[term], bound))
+                self._programme.cut(short.slope[term], bound)
+
+
+_NEGLIGIBLE = 1e-11
+
+
+class Programme:
+    """The least of all distances and misses; every row that is added stays, but for `below`."""
+
+    def __init__(self, start: Floats, goals: Floats, low: Floats, high: Floats) -> None:
+        self._low, self._high, self._goals = low, high, goals
+        self._n, self._terms = len(start), len(goals)
+        self._below = 0
+        n, size = self._n, 2 * self._n + self._terms
+        solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        solver.setOptionValue("presolve", "off")
+        for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            solver.setOptionValue(tolerance, TIGHT)
+        solver.addVars(
+            size,
+            np.concatenate([low, np.zeros(n + self._terms)]),
+            np.concatenate([high, np.full(n + self._terms, highspy.kHighsInf)]),
+        )
+        places = np.arange(n, size, dtype=np.int32)
+        solver.changeColsCost(len(places), places, np.ones(len(places)))
+        self._solver = solver
+        for k in range(n):
+            pair = np.array([k, n + k], dtype=np.int32)
+            solver.addRow(-highspy.kHighsInf, start[k], 2, pair, np.array([1.0, -1.0]))
+            solver.addRow(-highspy.kHighsInf, -start[k], 2, pair, np.array([-1.0, -1.0]))
+        self._rows = 2 * n
+
+    def cut(self, slope: Floats, bound: float) -> None:
+        """``slope @ x <= bound``."""
+        self._add(slope, bound, None)
+
+    def above(self, term: int, slope: Floats, constant: float) -> None:
+        """The cost of a term is at least ``constant + slope @ x``."""
+        self._add(slope, float(self._goals[term]) - constant, term)
+
+    def below(self, plane: tuple[Floats, Floats, Floats] | None) -> None:
+        """Take every cost to be its plane at a point (values, costs, slopes), where it is low."""
+        if self._below:
+            # Rows that came later would move: the planes are switched off, and new ones added.
+            for row in range(self._below, self._below + self._terms):
+                self._solver.changeRowBounds(row, -highspy.kHighsInf, highspy.kHighsInf)
+        self._below = 0
+        if plane is None:
+            return
+        values, costs, slopes = plane
+        self._below = self._rows
+        for term in range(self._terms):
+            bound = costs[term] - slopes[term] @ values - self._goals[term]
+            self._add(-slopes[term], float(bound), term)
+
+    def within(self, low: Floats, high: Floats) -> None:
+        """Look for values between these ends only, and in the box."""
+        places = np.arange(self._n, dtype=np.int32)
+        ends = np.maximum(low, self._low), np.minimum(high, self._high)
+        self._solver.changeColsBounds(self._n, places, *ends)
+
+    def solve(self) -> tuple[Floats, float]:
+        """The best values, and the least sum.
+
+        Raises
+        ------
+        Unsolved
+            Where no values keep to the cuts.
+        """
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            # Numerical trouble of a warm start: once more from scratch.
+            self._solver.clearSolver()
+            self._solver.run()
+            status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise Unsolved("No values in the public range serve the chosen models.")
+        found = np.array(self._solver.getSolution().col_value)[: self._n]
+        value = self._solver.getInfo().objective_function_value
+        return np.clip(found, self._low, self._high), float(value)
+
+    def _add(self, slope: Floats, bound: float, term: int | None) -> None:
+        places = np.flatnonzero(np.abs(slope) > _NEGLIGIBLE).astype(np.int32)
+        values = slope[places]
+        if term is not None:
+            places = np.append(places, np.int32(2 * self._n + term))
+            values = np.append(values, -1.0)
+        self._solver.addRow(-highspy.kHighsInf, bound, len(places), places, values)
+        self._rows += 1

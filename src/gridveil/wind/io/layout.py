@@ -1,0 +1,399 @@
+"""From blocks of a source to rows that can be released: numbers read, gaps found and left out.
+
+What is refused here is decided by missing values, by public columns, and by whether every power
+that is not missing is a number. A power of any size goes through.
+
+**What is public about the private column**: which of its cells are missing (nothing, null, NaN, or
+text such as ``NA``), and that all others are numbers. Anything else in a cell (``12 kW``,
+``1,234``, ``-``) is an error that names its row, raised before anything is charged. What number it
+is decides nothing, and neither does how it is written or stored: 100, ``1e2``, ``" +100"``, a
+Decimal, an integer of 8 bits and a float all become the same 64-bit float, and nothing else of the
+column is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.wind.io.columns import (
+    TEXT_KINDS,
+    Formulas,
+    Kind,
+    Leftovers,
+    Vector,
+    first_formula,
+    formula_error,
+    is_nested,
+    is_numeric,
+    is_text,
+    kind_of_type,
+    missing_in,
+    narrow_kinds,
+    order_values,
+    plain_type,
+    to_numbers,
+)
+from gridveil.wind.io.sources import Piece, Source
+
+Missing = Literal["refuse", "drop"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is what. Everything here is public.
+
+    Parameters
+    ----------
+    speed, power, key, turbine, time
+        Names of columns. The time, if there is one, is the key too.
+    types
+        The type of every named column as it is released, in the order of the source. That of power
+        is always float64: the one in the source may follow from private values.
+    kinds
+        What each published column holds.
+    """
+
+    speed: str
+    power: str
+    key: str | None
+    turbine: str | None
+    types: dict[str, pa.DataType]
+    kinds: dict[str, Kind]
+    time: str | None = None
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns that are published in clear, in the order of the source."""
+        return tuple(name for name in self.types if name != self.power)
+
+    def numeric(self) -> list[str]:
+        """The published columns that are numbers."""
+        return [name for name in self.published if self.kinds[name] == "number"]
+
+    def text(self) -> list[str]:
+        """The published columns that hold text, and are text in the source."""
+        return [n for n in self.published if self.kinds[n] == "text" and self.text_born(n)]
+
+    def leftovers(self) -> Leftovers:
+        """A watch on columns of text; turbines are text, whatever they look like."""
+        return Leftovers(name for name in self.text() if name != self.turbine)
+
+    def text_born(self, name: str) -> bool:
+        """Whether a column is text in the source, whatever it holds."""
+        return is_text(plain_type(self.types[name]))
+
+    def resolve(self, name: str) -> str:
+        """The column that a name stands for: ``"speed"`` is the wind speed, however it is called.
+
+        Raises
+        ------
+        InputError
+            If it is not a published column of numbers.
+        """
+        column = self.speed if name == "speed" else name
+        if self.kinds.get(column) != "number":
+            numeric = ", ".join(f"'{n}'" for n in self.numeric())
+            raise InputError(
+                f"'{name}' is not a public column of numbers of these records.",
+                remedy=f"Such columns: {numeric}. Name others with public=[...].",
+            )
+        return column
+
+    def order_columns(self, columns: dict[str, pa.Array], names: Sequence[str]) -> list[pa.Array]:
+        """What to sort by, to put rows in the order of these columns."""
+        return [v for name in names for v in order_values(columns[name], self.kinds[name])]
+
+
+def read_layout(
+    source: Source,
+    *,
+    speed: str,
+    power: str,
+    public: Sequence[str],
+    key: str | None,
+    turbine: str | None,
+) -> Layout:
+    """Find the named columns in a source, and what they hold.
+
+    Raises
+    ------
+    InputError
+        If a column is not there, can't be used as what it is named for, or is power again.
+    """
+    clear = [speed, *public, *(name for name in (key, turbine) if name is not None)]
+    if power in clear:
+        raise InputError(
+            f"Column '{power}' is the private power: it can't be published in clear too.",
+            remedy="Name another column as speed, public, key or turbine.",
+        )
+    types = source.types([*dict.fromkeys([*clear, power])], power)
+    for name, kind in types.items():
+        _check_type(source.where, name, kind, number=name in (speed, power))
+    types[power] = pa.float64()
+    text = [n for n in types if n not in (speed, power, turbine) and is_text(plain_type(types[n]))]
+    kinds = {n: kind_of_type(plain_type(t)) for n, t in types.items() if n != power}
+    kinds |= _text_kinds(source, text)
+    return Layout(speed, power, key, turbine, types, kinds | {speed: "number"})
+
+
+def _text_kinds(source: Source, names: list[str]) -> dict[str, Kind]:
+    """What columns of public text hold: the first kind that all of it can be read as."""
+    left = {name: list(TEXT_KINDS) for name in names}
+    filled: set[str] = set()
+    for piece in source.pieces(names) if names else ():
+        for name in names:
+            left[name], anything = narrow_kinds(piece.columns[name], left[name])
+            filled |= {name} if anything else set()
+        if not any(left.values()):
+            break
+    return {n: left[n][0] if left[n] and n in filled else "text" for n in names}
+
+
+def _check_type(where: str, name: str, kind: pa.DataType, *, number: bool) -> None:
+    simple = plain_type(kind)
+    usable = is_numeric(simple) or is_text(simple) or pa.types.is_null(simple)
+    if is_nested(simple) or (number and not usable):
+        raise InputError(
+            f"Column '{name}' of {where} is of type {kind}, which can't be used here.",
+            remedy="Use a column of numbers." if number else "Leave it out.",
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The complete rows of a piece.
+
+    Parameters
+    ----------
+    columns, numbers
+        Published columns, as they are in the source; those that are numbers, read.
+    power
+        Private, in the unit of the source, not clipped yet.
+    at
+        Position of each row in the source.
+    """
+
+    columns: dict[str, pa.Array]
+    numbers: dict[str, Vector]
+    power: Vector
+    at: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.power)
+
+
+Gaps = dict[str, tuple[int, int]]
+"""For each column with missing values: how many, and the row of the first."""
+
+
+def complete_rows(piece: Piece, layout: Layout) -> tuple[Rows, Gaps]:
+    """Read the numbers of a piece and leave out its rows with missing values.
+
+    Raises
+    ------
+    InputError
+        If there is text in a column of numbers, or a public number is infinite.
+    """
+    numeric = {n: _numbers(piece, n) for n in (*layout.numeric(), layout.power)}
+    missing = {name: np.isnan(values) for name, values in numeric.items()}
+    for name in (layout.key, layout.turbine):
+        if name is not None and name not in missing:
+            missing[name] = missing_in(piece.columns[name], layout.kinds[name])
+    gaps = {
+        n: (int(g.sum()), piece.row + int(g.argmax()) + 1) for n, g in missing.items() if g.any()
+    }
+    power = numeric.pop(layout.power)
+    for name, values in numeric.items():
+        _check_finite(piece, name, values)
+    columns = {name: piece.columns[name] for name in layout.published}
+    at = np.arange(piece.offset, piece.offset + len(piece))
+    if not gaps:
+        return Rows(columns, numeric, power, at), gaps
+    keep = ~np.logical_or.reduce(list(missing.values()))
+    chosen = pa.array(keep)
+    kept = {name: column.filter(chosen) for name, column in columns.items()}
+    return Rows(kept, {n: v[keep] for n, v in numeric.items()}, power[keep], at[keep]), gaps
+
+
+def read_once(
+    source: Source, layout: Layout, tally: Tally, use: Callable[[Piece, Rows], None]
+) -> None:
+    """Read a source for the first time: count and check it, and hand on its complete rows.
+
+    ``use`` is a callback, so that an error of its own is treated as one of the rows.
+
+    If a row can't be used, read on before saying so: damage further on is reported instead. A
+    reader finds a damaged row some way ahead of the pieces, and how far depends on the width of
+    private text: otherwise so would the choice between two errors.
+
+    Raises
+    ------
+    InputError
+        If public input can't be used.
+    """
+    leftovers = layout.leftovers()
+    pieces = source.pieces([*layout.types])
+    try:
+        for piece in pieces:
+            rows, gaps = complete_rows(piece, layout)
+            tally.add(piece, rows, gaps, rows.numbers[layout.speed])
+            leftovers.add(rows.columns)
+            use(piece, rows)
+    except InputError:
+        for _ in pieces:
+            pass
+        raise
+    tally.check(source.where)
+    leftovers.check(source.where, layout.key)
+
+
+def _numbers(piece: Piece, name: str) -> Vector:
+    column = piece.columns[name]
+    _check_type(piece.where, name, column.type, number=True)  # power's differs from file to file
+    values, bad = to_numbers(column)
+    if bad is not None:
+        raise InputError(
+            f"Column '{name}' of {piece.where} is not all numbers: row {piece.row + bad + 1} "
+            "(counted from 1 below the header) holds text.",
+            remedy="Mend the file; decimals are written with a point.",
+        )
+    return values
+
+
+def _check_finite(piece: Piece, name: str, values: Vector) -> None:
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise InputError(
+            f"Column '{name}' of {piece.where} has {int(infinite.sum())} infinite values, the "
+            f"first in row {piece.row + int(infinite.argmax()) + 1}.",
+            remedy="Mend or leave out such rows.",
+        )
+
+
+@dataclass
+class Tally:
+    """What the first pass over a source counts; all public.
+
+    Parameters
+    ----------
+    missing, formulas
+        What to do with missing values, and with text that a spreadsheet would run.
+    text
+        The columns of text that will be released as CSV.
+    """
+
+    missing: Missing
+    formulas: Formulas = "keep"
+    text: Sequence[str] = ()
+    rows: int = 0
+    dropped: int = 0
+    low: float = np.inf
+    high: float = -np.inf
+    formula: bool = False
+    _gaps: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, piece: Piece, rows: Rows, gaps: Gaps, speed: Vector) -> None:
+        """Count one piece and what is left of it."""
+        self.rows += len(rows)
+        self.dropped += len(piece) - len(rows)
+        if len(rows):
+            self.low = min(self.low, float(speed.min()))
+            self.high = max(self.high, float(speed.max()))
+        for name, (count, first) in gaps.items():
+            before, earliest = self._gaps.get((piece.where, name), (0, first))
+            self._gaps[piece.where, name] = before + count, earliest
+        for name in self.text:
+            at = first_formula(rows.columns[name])
+            if at is not None and self.formulas == "refuse":
+                row = int(rows.at[at]) - piece.offset + piece.row + 1
+                raise formula_error(piece.where, name, row)
+            self.formula |= at is not None
+
+    def check(self, where: str) -> None:
+        """Refuse missing values, if they are to be refused, and sources without rows."""
+        if self.missing == "refuse" and self._gaps:
+            (file, name), (count, first) = next(iter(self._gaps.items()))
+            values = "value" if count == 1 else "values"
+            raise InputError(
+                f"Column '{name}' of {file} has {count} missing {values}, the first in row {first} "
+                "(counted from 1 below the header).",
+                remedy='Fill them in, or leave such rows out with missing="drop" (--missing drop).',
+            )
+        if not self.rows:
+            left = f" but {self.dropped} with missing values" if self.dropped else ""
+            raise InputError(f"{where} has no rows{left}.", remedy="Give at least one row.")
+
+
+def normalise(power: Vector, capacity: float | Vector) -> tuple[Vector, int]:
+    """Power over capacity, clipped to [0, 1], and how many values were clipped: private both."""
+    with np.errstate(over="ignore"):
+        share = power / capacity
+    outside = int(np.count_nonzero((share < 0) | (share > 1)))
+    return np.clip(share, 0.0, 1.0, out=share), outside
+
+
+Capacity = float | Mapping[str, float]
+
+# Within these no share of a capacity underflows, which the sensitivities rely on.
+_LEAST, _MOST = 1e-12, 1e15
+
+
+def check_capacity(capacity: Any, *, turbines: bool) -> Capacity:
+    """Check what the user gave, before any file is opened.
+
+    Raises
+    ------
+    InputError
+        If a capacity is not a positive number, or is given by turbine and there are none.
+    """
+    if not isinstance(capacity, Mapping):
+        return _positive(capacity, "The capacity")
+    if not turbines:
+        raise InputError(
+            "The capacity is given by turbine, but no turbine column is named.",
+            remedy="Name it: turbine=COLUMN (--turbine COLUMN).",
+        )
+    return {str(n): _positive(c, f"The capacity of turbine {n}") for n, c in capacity.items()}
+
+
+def capacity_of(capacity: Capacity, turbine: str) -> float:
+    """The capacity of one turbine.
+
+    Raises
+    ------
+    InputError
+        If it is not among those given.
+    """
+    if not isinstance(capacity, Mapping):
+        return capacity
+    if turbine not in capacity:
+        given = ", ".join(list(capacity)[:10]) or "none"
+        raise InputError(
+            f"There is no capacity for turbine {turbine}.", remedy=f"Known turbines: {given}."
+        )
+    return capacity[turbine]
+
+
+def _positive(value: Any, what: str) -> float:
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            number = float(value)
+    if _LEAST <= number <= _MOST:
+        return number
+    raise InputError(
+        f"{what} is {number:g}, which no turbine has in any unit."
+        if math.isfinite(number) and number > 0
+        else f"{what} must be a positive number, not {value!r}.",
+        remedy="Give the nameplate capacity, in the unit of the power column.",
+    )

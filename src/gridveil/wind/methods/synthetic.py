@@ -1,0 +1,111 @@
+"""Synthetic: a few sums over whole blocks of records are asked, then records are drawn anew.
+
+The unit of protection is a block: one calendar hour, day or week of one turbine, or a record. What
+is asked and why it moves by no more than it does: `gridveil.wind.synthetic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gridveil.errors import InputError, show_exact
+from gridveil.release.plan import Asked
+from gridveil.wind.methods.base import (
+    Guarantee,
+    Method,
+    Outcome,
+    Prepared,
+    Released,
+    Task,
+    slices,
+)
+from gridveil.wind.regression import Fit
+from gridveil.wind.synthetic.agenda import QUESTIONS, Agenda, make_agenda
+from gridveil.wind.synthetic.farm import Farm
+from gridveil.wind.synthetic.inquiry import Inquiry
+from gridveil.wind.synthetic.method import draw, learn
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Questions(Prepared):
+    """The public farm, and what will be asked of it."""
+
+    shares: tuple[Fraction, Fraction, Fraction] = (Fraction(0), Fraction(0), Fraction(0))
+    farm: Farm
+    agenda: Agenda
+    epsilon: Fraction
+
+    def settings(self) -> dict[str, Any]:
+        """See `Prepared.settings`."""
+        parts = self.agenda.epsilon.items()
+        return {
+            "step_seconds": self.farm.step or None,
+            "blocks": self.farm.blocks,
+            "epsilon_shares": {name: show_exact(part / self.epsilon) for name, part in parts},
+        }
+
+    def asked(self, fits: Sequence[Fit], guarantee: Guarantee) -> Sequence[Asked]:
+        """See `Prepared.asked`."""
+        return [
+            Asked(QUESTIONS[name], self.agenda.noise(name), part)
+            for name, part in self.agenda.epsilon.items()
+        ]
+
+    def check(self, guarantee: Guarantee) -> None:
+        """Nothing more to check: radii and grids are made for the farm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic(Method):
+    """Records drawn from noisy sums over blocks: curve, months, scatter, stops, order in time.
+
+    Parameters
+    ----------
+    ridge
+        The ridge parameter of the regression that the report shows; 0 to 1e6.
+    """
+
+    method: ClassVar[str] = "synthetic"
+
+    def prepare(self, fits: Sequence[Fit], guarantee: Guarantee) -> Questions:
+        """See `Method.prepare`."""
+        if guarantee.alpha != 1:
+            raise InputError(
+                "The method synthetic protects all powers of a unit anywhere in [0, capacity]: "
+                f"alpha {show_exact(guarantee.alpha)} would not need less noise.",
+                remedy="Leave alpha out, or give 100%.",
+            )
+        times = [fit.group.times() for fit in fits]
+        known = [one for one in times if one is not None]
+        speeds = [
+            np.concatenate([block["speed"] for block in fit.group.columns()()]) for fit in fits
+        ]
+        farm = Farm(speeds, known or None, guarantee.unit)
+        agenda = make_agenda(farm, guarantee.epsilon)
+        return Questions(farm=farm, agenda=agenda, epsilon=guarantee.epsilon)
+
+    def steps(self, task: Task, prepared: Prepared) -> Outcome:
+        """See `Method.steps`."""
+        assert isinstance(prepared, Questions)
+        farm, agenda = prepared.farm, prepared.agenda
+        power = task.records.by_turbine
+        learned = learn(Inquiry(task.account, power, farm, agenda, task.progress))
+        task.progress("drawing records")
+        draw(farm, agenda, learned, task.noisy)
+        turbines = [Released(slices(task.part(fit)), None) for fit in task.fits]
+        reference = learned.reference
+        return Outcome(
+            turbines,
+            {
+                "reference_curve": {
+                    "half_power_speed": round(float(reference.half_speed), 3),
+                    "growth": reference.growth,
+                    "sharpness": reference.sharpness,
+                },
+            },
+        )

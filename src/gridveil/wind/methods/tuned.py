@@ -1,0 +1,230 @@
+"""Tuned: WPO's idea with the epsilon used better; the documentation has the why of each step.
+
+`tuned_budget` chooses the mix of the weights and the shares of epsilon, `tuned_estimate` reads the
+most off the noisy answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.release.options import Within, option, share
+from gridveil.wind.methods.base import (
+    Guarantee,
+    Outcome,
+    Prepared,
+    Released,
+    Restoring,
+    Shares,
+    Task,
+)
+from gridveil.wind.methods.tuned_budget import Split, plan_split, weight_mix
+from gridveil.wind.methods.tuned_estimate import (
+    Spread,
+    Weights,
+    curve,
+    estimate_loss,
+    estimate_spread,
+    estimate_weights,
+    matched,
+)
+from gridveil.wind.queries import above, ask_records, spread_query, weights_query
+from gridveil.wind.regression import Fit
+from gridveil.wind.restoration.restore import restore_closely
+from gridveil.wind.rows import LocalRows, total
+
+Vector = NDArray[np.float64]
+
+# The restoration can only lower a loss, so what it stays near must have a larger one.
+_MARGIN = 1.1
+_LONGEST = 64.0
+_SLACK = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned(Restoring):
+    """Records denoised, then restored to the loss and the weights that all answers support.
+
+    Parameters
+    ----------
+    ridge
+        The regression's ridge parameter; 0 to 1e6.
+    split
+        Shares of epsilon for the records, the spread and the weights; planned from public data by
+        default.
+    gamma_records, gamma_weights
+        The restoration's prices of the records and of the weights. Without one for the weights
+        they are met as well as they are known.
+    nominal
+        The typical distance of a record from its curve that the split is planned for, as a share
+        of capacity. A public guess; accuracy depends on it a little, privacy not at all.
+    """
+
+    method: ClassVar[str] = "tuned"
+
+    gamma_weights: float | None = option(
+        None,
+        help="the restoration's price of the weights",
+        check=Within(0.0, 1e6),
+        example="0.00001",
+        default="by how well they are known",
+    )
+    nominal: float = option(
+        0.1,
+        help="a public guess of a record's distance from its curve, as a share of capacity",
+        check=lambda name, value: _nominal(name, value),
+        example="10%",
+        read=share,
+    )
+
+    def prepare(self, fits: Sequence[Fit], guarantee: Guarantee) -> Prepared:
+        """See `Method.prepare`."""
+        alpha, epsilon, group = guarantee.alpha, guarantee.epsilon, guarantee.group
+        largest = max(fits, key=lambda fit: fit.rows)
+        mix = weight_mix(largest.ridge)
+        plan = plan_split(
+            largest.ridge,
+            mix,
+            alpha=above(alpha),
+            epsilon=float(epsilon / group),
+            nominal=self.nominal,
+        )
+        shares = self.split or (plan.records, plan.spread, plan.weights)
+        mixes = [mix] * len(fits)
+        radius = _radius(plan, shares)
+        if shares[1]:
+            # Its curves are not known yet, but any curve needs at least the grid of this one.
+            flat = [np.zeros(fit.features.width) for fit in fits]
+            spread_query(fits, flat, radius, alpha).of_group(group).check(epsilon * shares[1])
+        weights = weights_query(fits, mixes, alpha).of_group(group)
+        return Prepared(shares, mixes, weights, radius=radius)
+
+    def steps(self, task: Task, prepared: Prepared) -> Outcome:
+        """See `Method.steps`."""
+        assert prepared.weights is not None
+        account, records, fits, alpha = task.account, task.records, task.fits, task.alpha
+        for_records, for_spread, for_weights = task.epsilons(prepared.shares)
+        # Step 1: noise on every record.
+        task.progress("noise on every record")
+        b = ask_records(account, records, alpha, for_records, task.noisy, task.group)
+        # Step 2: a mix of the weights, joined with what the noisy records say of them.
+        task.progress("weights")
+        asked = prepared.weights.ask(account, records, for_weights)
+        joined = [
+            estimate_weights(fit.with_noisy(task.part(fit)), fit.ridge, b, mix, answer, scale)
+            for fit, mix, answer, scale in zip(
+                fits, prepared.mixes, asked.values, asked.scales, strict=True
+            )
+        ]
+        # Step 3: the spread about the curve, which is public by now; joined likewise.
+        task.progress("spread about the curve")
+        spreads, scales = [0.0] * len(fits), [0.0] * len(fits)
+        if for_spread:
+            curves = [weights.beta for weights in joined]
+            query = spread_query(fits, curves, prepared.radius, alpha).of_group(task.group)
+            found = query.ask(account, records, for_spread)
+            spreads, scales = [float(value[0]) for value in found.values], found.scales
+        # Step 4: denoised records, stretched and moved until they have that loss and those weights.
+        turbines = []
+        for fit, weights, spread, scale in zip(fits, joined, spreads, scales, strict=True):
+            rows = fit.with_noisy(task.part(fit))
+            radius = float(prepared.radius) if for_spread else 0.0
+            loss = estimate_loss(rows, fit.ridge, weights, b, radius, spread, scale)
+            _aim(task, fit, rows, weights.beta, loss, b)
+            turbines.append(self._restore_closely(task, fit, loss, weights))
+        return Outcome(turbines, {"radius": str(prepared.radius)})
+
+    def _restore_closely(self, task: Task, fit: Fit, loss: float, weights: Weights) -> Released:
+        """Meet the loss, and the weights as well as they are known.
+
+        The weights' covariance over the residuals' variance weighs them against the records as
+        their errors do; a tenth of it, since the aim's own weights say nothing.
+        """
+        gamma = self.gamma_weights
+        if gamma is None:
+            task.progress(f"restoring {fit.group.name}")
+            rows = fit.with_noisy(task.part(fit))
+            found = restore_closely(
+                rows,
+                loss=loss,
+                weights=weights.beta,
+                slack=_SLACK * weights.covariance * fit.rows / loss**2,
+                whitening=fit.ridge.whitening,
+                price=_MARGIN - 1,
+            )
+            if found is not None:
+                return Released(lambda: found.records(rows), found)
+            # A step of the weights moves the records by at most its length times this.
+            reach = np.linalg.eigvalsh(np.linalg.pinv(fit.ridge.factor))[-1]
+            gamma = self.gamma_records * float(np.sqrt(reach))
+        return self.restore(task, fit, loss=loss, weights=weights.beta, gamma_weights=gamma)
+
+
+def _nominal(name: str, value: Any) -> float:
+    number = Within(1e-4, 1e6)(name, value)
+    if number > 1:
+        raise InputError(
+            f"{name} is {number:g}, more than the whole capacity.",
+            remedy="It is a share of capacity: 0.1, for example.",
+        )
+    return number
+
+
+def _radius(plan: Split, shares: Shares) -> Fraction:
+    # A user's own split may ask for a spread that the plan did not: then ask for all of it.
+    return plan.radius if plan.radius or not shares[1] else Fraction(1)
+
+
+def _aim(task: Task, fit: Fit, rows: LocalRows, beta: Vector, loss: float, b: float) -> None:
+    """Replace the noisy records by what the restoration should stay near.
+
+    The records with the noise taken out are ``f + q``. The aim is ``f + k q`` with a loss above
+    the wanted one, from where the restoration comes down. ``k`` beyond what is needed changes
+    nothing but the length.
+    """
+    noisy = task.part(fit)
+    spread = estimate_spread(rows, beta, loss, b)
+    start = 0
+    for residual in rows.map(partial(_denoised, beta=beta, spread=spread, b=b)):
+        noisy[start : start + len(residual)] = residual
+        start += len(residual)
+    aim = fit.with_noisy(noisy)
+    longer = 1.0
+    while longer < _LONGEST and _loss_of_aim(aim, fit, beta, longer) < _MARGIN * loss:
+        longer *= 1.5
+    start = 0
+    for goal in aim.map(partial(_stretched, beta=beta, longer=longer)):
+        noisy[start : start + len(goal)] = goal
+        start += len(goal)
+
+
+def _loss_of_aim(rows: LocalRows, fit: Fit, beta: Vector, longer: float) -> float:
+    """The loss of ``clip(f + k q)``, in one pass."""
+    W = fit.ridge.whitening.W
+    z, square = total(rows.map(partial(_aim_moments, W=W, beta=beta, longer=longer)))
+    excess = z @ (z + fit.ridge.whitening.E @ z)
+    return float(np.sqrt(max(float(square) - float(excess), 0.0)))
+
+
+def _denoised(X: Vector, y0: Vector, beta: Vector, spread: Spread, b: float) -> Vector:
+    f = curve(X, beta)
+    return matched(y0, f, spread.at(f), b, spread.outliers) - f
+
+
+def _stretched(X: Vector, residual: Vector, beta: Vector, longer: float) -> Vector:
+    return np.asarray(curve(X, beta) + longer * residual)
+
+
+def _aim_moments(
+    X: Vector, residual: Vector, W: Vector, beta: Vector, longer: float
+) -> tuple[Vector, Vector]:
+    y = np.clip(_stretched(X, residual, beta, longer), 0.0, 1.0)
+    return (X @ W).T @ y, np.array(y @ y)

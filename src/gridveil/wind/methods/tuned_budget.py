@@ -1,0 +1,255 @@
+"""What the tuned method asks for, and how it divides epsilon; from public numbers only.
+
+**The split** of epsilon: predict, for a nominal spread ``s`` of records about their curve (a public
+setting on which only the split depends), the error of the records, of the loss and of the weights
+for every split, and take the split that has the least error of records and loss among those whose
+loss and weights are well ahead of WPO's at the same epsilon.
+
+**The mix** of the weights: a public matrix that gives better weights for an epsilon. Asking for
+``A beta`` and solving back, the weights' error is ``A^-1`` times Laplace noise of scale
+``alpha D(A)/epsilon``, ``D(A) = max_i ||A M e_i||_1``: its expected square is proportional to
+``D(A)^2 ||A^-1||_F^2``. Asking for the weights themselves (``A = I``) is 1.9 to 3.8 times worse
+than the best mix for the features tried. Any mix is private, so a poor one costs accuracy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from gridveil.wind.methods.tuned_estimate import normal_posterior
+from gridveil.wind.queries import huber
+from gridveil.wind.regression import Ridge
+from gridveil.wind.rows import Rows
+
+Floats = NDArray[np.float64]
+
+LOSS_RATIO = 0.38  # predicted deviation of the loss: at most this share of WPO's
+WEIGHT_RATIO = 0.47  # predicted error of the weights: at most this share of WPO's
+SAMPLING = 0.4  # or this share of the weights' own sampling error, where that is more
+LOSS_WEIGHT = 5.0  # what a relative error of the loss counts beside one of the records
+RADII = tuple(Fraction(n, 20) for n in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20))
+
+_STEPS = 1000  # shares of epsilon are whole thousandths
+
+
+@dataclass(frozen=True)
+class Split:
+    """The shares of epsilon for records, weights and spread, and the spread query's radius.
+
+    A spread of 0 is not asked for: the noisy records say enough.
+    """
+
+    records: Fraction
+    weights: Fraction
+    spread: Fraction
+    radius: Fraction
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The public numbers that a split depends on."""
+
+    rows: int
+    alpha: float
+    epsilon: float
+    nominal: float
+    from_records: Floats  # covariance of the weights for records of unit variance
+    from_query: Floats  # A'A / delta_A^2: precision of the weights query at epsilon 1
+    wpo_loss: float  # WPO's deviation of the loss
+    wpo_weights: float  # WPO's error of the weights
+
+
+def plan_split(ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nominal: float) -> Split:
+    """Choose the split for one turbine's public features."""
+    setting = _setting(ridge, mix, alpha, epsilon, nominal)
+    shares = np.concatenate([[0.0], np.geomspace(0.005, 0.5, 28)])
+    scored = [_score(setting, float(share)) for share in shares]
+    _, spread, weights, radius = min(scored, key=lambda option: option[0])
+    for_spread = Fraction(round(spread * _STEPS), _STEPS)
+    for_weights = Fraction(max(round(weights * _STEPS), 1), _STEPS)
+    return Split(1 - for_weights - for_spread, for_weights, for_spread, radius)
+
+
+def _setting(ridge: Ridge, mix: Floats, alpha: float, epsilon: float, nominal: float) -> Setting:
+    W, G = ridge.whitening.W, ridge.whitening.G
+    from_records = W @ G @ W.T
+    sampling = float(np.trace(from_records))
+    # WPO's restoration drags the weights from those of its noisy records (deviation `noise`)
+    # towards the asked ones, the further the larger the noise: a rough fit, below what was
+    # measured by 10 to 25%, so on the safe side.
+    noise = 2 * np.sqrt(2) * alpha / epsilon
+    asked = 2 * len(W) * (4 * ridge.delta_beta(alpha) / epsilon) ** 2
+    dragged = noise**2 * sampling * (1.15 / (1 + 0.5 * (noise / nominal) ** 2)) ** 2
+    return Setting(
+        rows=ridge.whitening.rows,
+        alpha=alpha,
+        epsilon=epsilon,
+        nominal=nominal,
+        from_records=from_records,
+        from_query=mix.T @ mix / ridge.sensitivity(mix, alpha) ** 2,
+        wpo_loss=np.sqrt(32) * ridge.delta_loss(alpha) / epsilon,
+        wpo_weights=float(np.sqrt(asked + dragged)),
+    )
+
+
+def _score(setting: Setting, share: float) -> tuple[float, float, float, Fraction]:
+    """Predict the error of a split; also returns the shares and the radius."""
+    weights = _least_weights(setting, share)
+    scale = setting.alpha / (setting.epsilon * (1 - share - weights))
+    s, m = setting.nominal, setting.rows
+    options = []
+    for radius in RADII if share else (Fraction(0),):
+        asked = 0.0
+        if share:
+            move = huber(Fraction(1), radius) - huber(1 - Fraction(setting.alpha), radius)
+            asked = 2 * (float(move) / (setting.epsilon * share)) ** 2
+        options.append((asked + m * tail_variance(s, scale, float(radius)), radius))
+    square, radius = min(options)
+    loss = square / (4 * m * s * s)  # variance of the loss, from that of its square
+    records = 2 * (1 - residual_correlation(s, scale))
+    wanted = (LOSS_RATIO * setting.wpo_loss) ** 2
+    penalty = 10 * max(0.0, loss / wanted - 1)
+    return records + LOSS_WEIGHT * loss / (m * s * s) + penalty, share, weights, radius
+
+
+def _least_weights(setting: Setting, spread: float) -> float:
+    """The smallest share that makes the weights good enough, the rest going to the records.
+
+    Half of what is left where none does.
+    """
+    own = SAMPLING * setting.nominal * np.sqrt(np.trace(setting.from_records))
+    wanted = max(WEIGHT_RATIO * setting.wpo_weights, own) ** 2
+    low, high = 0.0, 0.95 - spread
+    if _weight_variance(setting, 1 - spread - high, high) > wanted:
+        return min(high, 0.5 * (1 - spread))
+    for _ in range(30):
+        middle = (low + high) / 2
+        good = _weight_variance(setting, 1 - spread - middle, middle) <= wanted
+        low, high = (low, middle) if good else (middle, high)
+    return max(high, 0.01)
+
+
+def _weight_variance(setting: Setting, records: float, weights: float) -> float:
+    free = np.linalg.pinv(setting.from_records, hermitian=True)
+    free = free * (setting.epsilon * records / setting.alpha) ** 2 / 2
+    asked = setting.from_query * (setting.epsilon * weights) ** 2 / 2
+    return float(np.trace(np.linalg.pinv(free + asked, hermitian=True)))
+
+
+def residual_correlation(s: float, b: float) -> float:
+    """Correlation of a residual ``N(0, s^2)`` with what is left of it after noise ``Lap(b)``.
+
+    ``rho^2 = E[E[r|r0]^2]/s^2`` by quadrature. Linear shrinkage has ``s^2/(s^2 + 2 b^2)``; for
+    ``b`` much over ``s`` the posterior mean gets twice that.
+    """
+    if b < s / 25:
+        return float(s / np.sqrt(s * s + 2 * b * b))
+    r = np.linspace(0, 8 * s, 4001)
+    mean, density = normal_posterior(r, s, b)
+    values = mean**2 * density
+    inner = 2 * (r[1] - r[0]) * (values.sum() - 0.5 * (values[0] + values[-1]))
+    beyond = 2 * mean[-1] ** 2 * density[-1] * b  # constant there, with the density of the noise
+    return float(min(1.0, np.sqrt((inner + beyond) / s**2)))
+
+
+def tail_variance(s: float, b: float, radius: float) -> float:
+    """Predicted variance of what one noisy record tells of the spread.
+
+    Averaged over curve values in ``[0, 1]`` and residuals of ``+-s`` cut to the box.
+    """
+    middles = (np.arange(16) + 0.5) / 16
+    f = np.concatenate([middles, middles])[:, None]
+    y = np.clip(f + np.repeat([-s, s], 16)[:, None], 0, 1)
+    grid = ((np.arange(400) + 0.5) / 400)[None, :]
+    below, above = 0.5 * np.exp(-y / b), 0.5 * np.exp(-(1 - y) / b)
+    density = np.exp(-np.abs(grid - y) / b)
+    density *= (1 - below - above) / np.maximum(density.sum(1, keepdims=True), 1e-300)
+    over = np.maximum(np.abs(grid - f) - radius, 0.0)
+    curved = np.abs(grid - f) > radius
+    inside = (density * (8 * b**2 * over**2 + 4 * b**4 * curved)).sum(1)
+    ends = np.maximum(f - radius, 0) ** 2 * below + np.maximum(1 - f - radius, 0) ** 2 * above
+    return float((inside + 4 * b**2 * ends[:, 0]).mean())
+
+
+_SAMPLE = 256
+_CONDITION = 1e6
+# D is a maximum of sums of absolute values: smooth both a little, then less.
+_SMOOTHING = ((8, 1e-2), (20, 3e-3), (60, 1e-3))
+
+
+def weight_mix(ridge: Ridge) -> Floats:
+    """Find a good mix ``A``, ``(p, p)``, from public features.
+
+    Starts at the best power of ``P^-1``, ``P = (X'X + lam I)^-1``, and improves it on a sample of
+    rows; the sensitivity is computed from all of them later.
+    """
+    P = ridge.factor
+    columns = P @ _sample(ridge.rows, ridge.whitening.rows).T
+    values, vectors = np.linalg.eigh((P + P.T) / 2)
+    values = np.maximum(values, values.max() * 1e-14)
+    powers = [(vectors * values**-t) @ vectors.T for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    best = min(powers, key=partial(_cost, columns=columns))
+    best = best / np.abs(best @ columns).sum(0).max()
+    start = best
+    for sharpness, blur in _SMOOTHING:
+        smooth = partial(_smooth_cost, columns=columns, sharpness=sharpness, blur=blur)
+        found = minimize(
+            smooth, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 300}
+        )
+        start = np.asarray(found.x).reshape(best.shape)
+        if _cost(start, columns) < _cost(best, columns):
+            best = start
+    return _tamed(best)
+
+
+def _tamed(A: Floats) -> Floats:
+    """Bound the condition: where features hold no data, any stretch is free, and leads nowhere."""
+    left, singular, right = np.linalg.svd(A)
+    return np.asarray((left * np.minimum(singular, _CONDITION * singular[-1])) @ right)
+
+
+def _cost(A: Floats, columns: Floats) -> float:
+    """``log D(A) + log ||A^-1||_F``."""
+    singular = np.linalg.svd(A, compute_uv=False)
+    if not singular[-1] > 1e-12 * singular[0]:
+        return np.inf
+    reach = np.abs(A @ columns).sum(0).max()
+    return float(np.log(reach) + 0.5 * np.log((1 / singular**2).sum()))
+
+
+def _smooth_cost(
+    flat: Floats, columns: Floats, sharpness: int, blur: float
+) -> tuple[float, Floats]:
+    """The cost with a norm in place of the maximum, and its gradient."""
+    A = flat.reshape(len(columns), -1)
+    image = A @ columns
+    size = np.sqrt(image * image + blur * blur)
+    sums = size.sum(0)
+    top = sums.max()
+    norm = top * ((sums / top) ** sharpness).sum() ** (1 / sharpness)
+    reach = (image / size * (sums / norm) ** (sharpness - 1)) @ columns.T / norm
+    inverse = np.linalg.pinv(A.T @ A, hermitian=True)
+    trace = np.trace(inverse)
+    gradient = reach - A @ inverse @ inverse / trace
+    return float(np.log(norm) + 0.5 * np.log(trace)), gradient.ravel()
+
+
+def _sample(rows: Rows, count: int) -> Floats:
+    """Some rows of features, evenly spaced, with the extremes of every feature."""
+    step = max(count // _SAMPLE, 1)
+    picked = list(rows.map(partial(_pick, step=step)))
+    every = np.vstack(picked)
+    extremes = np.concatenate([every.argmax(0), every.argmin(0)])
+    spaced = np.linspace(0, len(every) - 1, _SAMPLE).astype(int)
+    return np.asarray(every[np.unique(np.concatenate([extremes, spaced]))])
+
+
+def _pick(X: Floats, y: Floats, step: int) -> Floats:
+    ends = np.concatenate([X.argmax(0), X.argmin(0)])
+    return np.asarray(X[np.unique(np.concatenate([ends, np.arange(0, len(X), step)]))])

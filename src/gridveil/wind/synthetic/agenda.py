@@ -1,0 +1,198 @@
+"""What is asked of the blocks, at which radius and for which share of epsilon: public numbers only.
+
+Radii are about the 90% quantile of what real turbines' blocks would give, as a share of the block's
+length, so few blocks are clipped; they depend on the length of a block alone. Priors are those of
+turbines in general. What would drown in noise is not asked: its epsilon goes to the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from gridveil.wind.clock import SECONDS
+from gridveil.wind.synthetic.farm import SPEEDS, Farm
+
+_LENGTHS = np.log([1.0, 6.0, 144.0, 1008.0])  # of blocks, in periods of ten minutes
+_RADII = {
+    "rough": (0.3, 0.15, 0.08, 0.06),
+    "curve": (2.0, 1.2, 0.75, 0.6),
+    "turbines": (2.0, 1.1, 0.65, 0.5),
+    "months": (1.5, 0.9, 0.5, 0.4),
+    "hours": (2.0, 1.1, 0.7, 0.5),
+    "stops": (1.0, 1.0, 0.3, 0.2),
+    "spells": (1.0, 1.0, 0.021, 0.006),
+    "spread": (1.2, 0.8, 0.45, 0.35),
+    "shape": (2.0, 1.6, 0.8, 0.6),
+    "lags": (0.8, 0.8, 0.65, 0.45),
+}
+_SHARES = {
+    "rough": 0.08,
+    "scale": 0.04,
+    "curve": 0.13,
+    "turbines": 0.08,
+    "months": 0.10,
+    "hours": 0.08,
+    "stops": 0.18,
+    "spells": 0.04,
+    "typical": 0.03,
+    "spread": 0.06,
+    "shape": 0.05,
+    "lags": 0.08,
+}
+QUESTIONS = {
+    "reference": "shape of the power curve",
+    "rough": "distance from that shape",
+    "scale": "median distance from the curve",
+    "curve": "means of residuals by wind speed",
+    "turbines": "means of residuals by turbine and wind speed",
+    "months": "means of residuals by month",
+    "hours": "means of residuals by quarter and part of the day",
+    "stops": "stopped and derated records",
+    "spells": "spells of stopped and derated records",
+    "typical": "median distance from the means",
+    "spread": "sizes of residuals by turbine and wind speed",
+    "shape": "distribution of residuals",
+    "lags": "products of residuals at several lags",
+}
+"""What is asked, in words."""
+_LONG = ("spells", "lags")
+_TIMED = ("months", "hours", "spells", "lags")
+_ROOT2 = float(np.sqrt(2.0))
+
+KEPT = (1.0, 1.0, 0.85, 0.8)
+"""The share of stopped records that clipping leaves, for blocks of these lengths: a guess."""
+STOPPED = 0.015
+"""The share of records with enough wind at which turbines stand still, before anything is asked."""
+SPELL = 6.0
+"""How many records such a spell has, likewise."""
+SPELL_SPREAD = 0.35
+"""How far the number of spells is off, likewise, as a share of it."""
+MONTH_SPREAD, HOUR_SPREAD, TURBINE_SPREAD = 0.35, 0.3, 0.3
+"""How far the means of a month, a part of the day or a turbine are off, in spreads of records."""
+
+
+@dataclass(frozen=True)
+class Agenda:
+    """The questions of a release.
+
+    Parameters
+    ----------
+    epsilon
+        Of each question, by name; those that are missing are not asked.
+    radius
+        Of each sum, by name.
+    turbine_knots
+        How many knots a turbine's deviation from the common curve has.
+    months_by_turbine
+        Whether months are asked for each turbine.
+    stops
+        How stops are asked: by wind ``"speed"`` and kind, by ``"turbine"``, or for the ``"farm"``.
+    stops_kept
+        The share of stopped records that clipping is expected to leave.
+    """
+
+    epsilon: dict[str, Fraction]
+    radius: dict[str, float]
+    turbine_knots: int
+    months_by_turbine: bool
+    stops: Literal["speed", "turbine", "farm"]
+    stops_kept: float
+
+    def noise(self, name: str) -> str:
+        """How wide the noise on each number of an answer is, in words."""
+        part = float(self.epsilon[name])
+        if name not in self.radius:
+            return f"{2 / part:.4g} blocks"
+        counted = name == "spells" or (name == "stops" and self.stops != "speed")
+        return f"{(1 if counted else 2) * self.radius[name] / part:.4g} records"
+
+    def asks(self, name: str) -> bool:
+        """Whether this is asked."""
+        return name in self.epsilon
+
+
+def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
+    """Choose the questions from public numbers."""
+    radius = {name: _radius(farm, name) for name in _RADII}
+    first = float(np.clip(150 / farm.blocks, 0.03, 0.15))
+    shares = dict(_SHARES)
+    shares["typical"] *= float(np.clip(3000 / farm.blocks, 1, 3))
+    shares["scale"] *= float(np.clip(3000 / farm.blocks, 1, 2))
+    if not farm.timed:
+        shares = {name: share for name, share in shares.items() if name not in _TIMED}
+    if farm.size == 1:
+        shares.pop("turbines")
+
+    def noise(name: str) -> float:
+        """The standard deviation of this question's noise, if it is asked."""
+        share = (1 - first) * shares[name] / sum(shares.values())
+        moves = 1 if name in ("spells", "stops") else 2
+        return _ROOT2 * moves * radius[name] / (float(epsilon) * share)
+
+    turning = float(farm.counts[:, SPEEDS >= 3.5].sum())
+    windy = float(farm.counts[:, SPEEDS >= 5.5].sum())
+    for name, prior, count in (
+        ("hours", HOUR_SPREAD, 0.75 * turning / 32),
+        ("months", MONTH_SPREAD, 0.5 * turning / farm.months),
+        ("turbines", TURBINE_SPREAD, 0.75 * turning / farm.size / 3),
+        ("stops", STOPPED, windy),
+        ("spells", SPELL_SPREAD, max(STOPPED * windy / SPELL, 1.0)),
+    ):
+        if name in shares and noise(name) / max(count, 1.0) > 1.5 * prior:
+            shares.pop(name)
+    if "stops" not in shares:
+        shares.pop("spells", None)
+    return Agenda(
+        epsilon=_exact(shares, first, epsilon),
+        radius=radius,
+        turbine_knots=_turbine_knots(noise("turbines"), turning / farm.size)
+        if "turbines" in shares
+        else 0,
+        months_by_turbine="months" in shares
+        and 1 < farm.size <= 1500 // farm.months
+        and noise("months") / (0.6 * turning / farm.size / farm.months) < 0.25,
+        stops=_stops(noise("stops") / windy, farm.size) if "stops" in shares else "farm",
+        stops_kept=_at_length(farm, KEPT),
+    )
+
+
+def _radius(farm: Farm, name: str) -> float:
+    if not farm.timed:
+        return _RADII[name][0]
+    seconds = SECONDS[farm.unit]
+    seconds = max(seconds, SECONDS["day"]) if name in _LONG else seconds
+    length = farm.long_length if name in _LONG else farm.length
+    return _at_length(farm, _RADII[name], seconds) * length
+
+
+def _at_length(farm: Farm, table: tuple[float, ...], seconds: int | None = None) -> float:
+    """What a table over lengths of blocks says of this farm's."""
+    length = SECONDS[farm.unit] if seconds is None else seconds
+    return float(np.interp(np.log(max(length / 600, 1.0)), _LENGTHS, table))
+
+
+def _stops(error: float, turbines: int) -> Literal["speed", "turbine", "farm"]:
+    """How finely stops are asked, from the error of the farm's share."""
+    if 2 * error / 0.15 < 0.0005:
+        return "speed"
+    return "turbine" if error * turbines < 0.15 * STOPPED else "farm"
+
+
+def _turbine_knots(noise: float, turning: float) -> int:
+    return next((n for n in (20, 7, 4) if noise / (turning / n) < 0.25), 3)
+
+
+def _exact(shares: dict[str, float], first: float, epsilon: Fraction) -> dict[str, Fraction]:
+    """Exact parts of epsilon that add up to it; the reference's is ``first``."""
+    whole = sum(shares.values())
+    parts = {
+        n: Fraction(round(10_000 * (1 - first) * s / whole), 10_000) for n, s in shares.items()
+    }
+    return {
+        "reference": epsilon * (1 - sum(parts.values())),
+        **{n: epsilon * p for n, p in parts.items()},
+    }

@@ -1,0 +1,102 @@
+"""Congestion that estimates make by themselves is taken out; what is really there stays."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gridveil import grid
+from gridveil.grid.methods.method import PENALTY
+from gridveil.grid.model.network import Branches, Buses, Generators, Network
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.restoration import convexity
+from gridveil.grid.restoration.convexity import relieve
+from gridveil.grid.restoration.master import Aim
+from gridveil.grid.restoration.project import serve
+
+REAL = [35.0, 40.0, 50.0]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Cheap power at one end of three parallel lines, dear power and a load at the other."""
+    buses = Buses(("1", "2"), [0, 90], [0, 0], [True, False], [True, True])
+    none = [0.0, 0.0]
+    units = Generators(
+        ("cheap", "dear"), [0, 1], none, [200, 200], [True, True], none, [10, 60], none, [None] * 2
+    )
+    ends = [-np.inf] * 3, [np.inf] * 3
+    lines = Branches(
+        ("a", "b", "c"),
+        *([0] * 3, [1] * 3, [0.0] * 3, [0.1] * 3, [1.0] * 3, [0.0] * 3, REAL, *ends, [True] * 3),
+    )
+    network = Network("two buses", 100.0, buses, units, lines)
+    _, public = network.split("capacity", (1.0, 10_000.0))
+    models = grid.sample_population(network, 8, spread=0.05)
+    return ReleaseProblem(public, models, 60)
+
+
+def aim_at(problem, centre, deviation):
+    weight = np.full(problem.public.entries, float(deviation)) ** -2
+    return Aim(np.array(centre, float), weight, problem.public.low, problem.public.high)
+
+
+def test_a_line_that_may_well_be_larger_is_moved(problem):
+    # The three have one reactance, so the smallest limits all: the dear unit must help.
+    found = relieve(aim_at(problem, [24.0, 40.0, 50.0], 15.0), problem, PENALTY)
+    assert found.before > 0.5
+    assert found.after < 0.3 * found.before
+    # What costs nothing stays where it was.
+    assert found.aim.centre[1:] == pytest.approx([40, 50], abs=0.1)
+
+
+def test_little_is_moved_if_estimates_are_sure(problem):
+    found = relieve(aim_at(problem, [20.0, 40.0, 50.0], 0.05), problem, PENALTY)
+    # The congestion is there: estimates that are this good leave no other reading.
+    assert found.before > 0.5
+    assert found.after > 0.9 * found.before
+
+
+def test_the_least_scale_decides_how_much_is_moved(problem, monkeypatch):
+    aim = aim_at(problem, [28.0, 40.0, 50.0], 2.0)
+    usual = relieve(aim, problem, PENALTY)
+    monkeypatch.setattr(convexity, "LEAST", 1.0)
+    loose = relieve(aim, problem, PENALTY)
+    assert usual.after < loose.after <= loose.before
+
+
+def test_it_is_the_same_every_time(problem):
+    one, two = (relieve(aim_at(problem, [5.0, 40.0, 50.0], 15.0), problem, 3e3) for _ in range(2))
+    assert (one.aim.centre == two.aim.centre).all()
+
+
+def test_values_lie_behind_the_edge_by_what_is_known_of_them(problem):
+    """Given that real values serve the models, the mean of normal ones is behind the edge."""
+    tight = stuck(problem)
+    aim = aim_at(tight, [10.0, 40.0, 50.0], 8.0)
+    how = {"margin": 0, "decimals": 3}
+    served = [serve(aim, tight, **how, deep=deep) for deep in (False, True)]
+    edge, deep = (one.values[0] for one in served)
+    assert all(one.short == 0 for one in served)
+    # The mean of the tail beyond the edge, drawn.
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(10.0, 8.0, 2_000_000)
+    assert deep == pytest.approx(drawn[drawn >= edge].mean(), abs=0.05)
+    assert deep > edge + 1
+
+
+def test_depth_is_given_up_if_it_costs_service(problem):
+    aim = aim_at(stuck(problem), [10.0, 40.0, 50.0], 8.0)
+    edge = serve(aim, stuck(problem), margin=0, decimals=3)
+    # A box that ends just behind the edge has no room for more.
+    tight = replace(aim, high=edge.values + 0.01)
+    deep = serve(tight, stuck(problem), margin=0, decimals=3, deep=True)
+    assert deep.short == 0
+    assert deep.values == pytest.approx(edge.values, abs=0.02)
+
+
+def stuck(problem):
+    """The same without most of the dear unit: the lines decide whether the load is served."""
+    models = problem.models
+    most = np.tile([1.0, 0.2], (models.size, 1))
+    return ReleaseProblem(problem.public, replace(models, p_max=most), problem.price)
