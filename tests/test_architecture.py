@@ -53,6 +53,7 @@ WIND_ORDER = {
         "report",
         "series",
         "demo",
+        "unusual",
         "release",
         "evaluation",
         "__init__",

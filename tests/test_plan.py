@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import gridveil as gv
-from gridveil.errors import InputError, NotPrivateWarning
+from gridveil.errors import InputError, NotPrivateWarning, PlanWarning
 from gridveil.grid.methods.queries import CostQuery
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
@@ -134,3 +134,15 @@ def test_a_study_has_no_guarantee(plan):
     with pytest.warns(NotPrivateWarning):
         account = plan.study(1)
     assert not plan.run(account).statement.dp_valid
+
+
+def test_what_is_unusual_is_said_before_the_charge(plan, ledger, monkeypatch):
+    monkeypatch.setattr(type(plan), "unusual", ("No column orders the rows. Name one.",))
+    assert "Unusual:\n  No column orders the rows." in repr(plan)
+    assert plan.to_json()["unusual"] == ["No column orders the rows. Name one."]
+    with (
+        pytest.warns(PlanWarning, match=r"^Unusual: No column orders the rows"),
+        pytest.raises(InputError, match="no guarantee"),
+    ):
+        plan.charge(ledger, dataset="north farm", noise=object())
+    assert ledger.entries() == []

@@ -1,7 +1,6 @@
 """The methods as classes of options: by name and keywords or as an object, checked when made."""
 
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -127,16 +126,15 @@ def test_features_have_the_same_order_in_python_and_on_the_command_line(text, ma
         wind.RBF(3) + wind.Polynomial(2, 0, 9),
     ],
 )
-def test_features_that_miss_public_speeds_get_a_warning(features):
-    with pytest.warns(UserWarning, match="wind speeds go from 2.5 to 12.5"):
-        wind.plan(records(), epsilon=1, alpha=0.1, features=features)
+def test_features_that_miss_public_speeds_are_unusual(features):
+    found = wind.plan(records(), epsilon=1, alpha=0.1, features=features).unusual
+    assert any("wind speeds go from 2.5 to 12.5" in one for one in found)
 
 
 @pytest.mark.parametrize("features", [None, wind.BSpline(8, 0, 20), wind.RBF(4, 4, 11)])
-def test_features_that_reach_all_speeds_get_none(features):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        wind.plan(records(), epsilon=1, alpha=0.1, features=features)
+def test_features_that_reach_all_speeds_are_not(features):
+    found = wind.plan(records(), epsilon=1, alpha=0.1, features=features).unusual
+    assert not any("wind speeds" in one for one in found)
 
 
 # -- tables of other libraries ---------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from gridveil.errors import InputError, LedgerError, show_exact
+from gridveil.errors import InputError, LedgerError, PlanWarning, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_path, unnamed
 from gridveil.privacy.noise import NoiseSource
@@ -151,6 +151,8 @@ class Plan(ABC, Generic[R]):
     ) -> Account:
         """Charge the release to a ledger: from here on its epsilon is spent.
 
+        Whatever is `unusual` about it is said first, as a `PlanWarning` each.
+
         Parameters
         ----------
         ledger
@@ -163,6 +165,8 @@ class Plan(ABC, Generic[R]):
             For audits, which listen to a release: a source that draws secure noise and notes it.
         """
         self._before_charge()
+        for words in self.unusual:
+            warnings.warn(f"Unusual: {words}", PlanWarning, stacklevel=2)
         name = self.terms.dataset if dataset is None else dataset
         if not isinstance(ledger, Ledger):
             if name is None and not ledger_path(ledger).exists():
@@ -179,6 +183,24 @@ class Plan(ABC, Generic[R]):
     @abstractmethod
     def asked(self) -> Sequence[Asked]:
         """What the private data will be asked, in order; known before anything is charged."""
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        """What the release takes for granted about the data, by a short name each.
+
+        Public facts alone: units, the order of rows, what is left out or clipped, and how accurate
+        the release should be. The owner reads them before anything is charged.
+        """
+        return {}
+
+    @property
+    def unusual(self) -> tuple[str, ...]:
+        """What looks like a slip, a sentence each with its remedy; most often nothing.
+
+        Public data alone decides it: plans of neighbours have the same. The command line asks
+        before it charges for such a plan.
+        """
+        return ()
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -207,6 +229,8 @@ class Plan(ABC, Generic[R]):
             "published_in_clear": list(terms.clear),
             "private": list(terms.private),
             "in_words": list(self.in_words),
+            "assumed": dict(self.assumed),
+            "unusual": list(self.unusual),
         }
 
     @abstractmethod
@@ -255,6 +279,8 @@ class Plan(ABC, Generic[R]):
         moves = " or ".join(str(one) for one in terms.adjacency)
         lines = [
             f"Plan: {terms.purpose}",
+            *(["Takes for granted:"] if self.assumed else []),
+            *(f"  {name}: {words}" for name, words in self.assumed.items()),
             "Asks of the private data:",
             *(f"  {one.in_words(terms.epsilon)}" for one in self.asked()),
             f"Charges: epsilon {show_exact(terms.epsilon)} for {moves}; more if the ledger counts "
@@ -262,6 +288,8 @@ class Plan(ABC, Generic[R]):
             f"Publishes in clear: {', '.join(terms.clear) or 'nothing'}",
             "Guarantees:",
             *(f"  {sentence}" for sentence in self.in_words),
+            *(["Unusual:"] if self.unusual else []),
+            *(f"  {sentence}" for sentence in self.unusual),
         ]
         return "\n".join(lines)
 

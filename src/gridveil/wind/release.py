@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import GridveilError, InputError, PlanWarning, reason, wrong_type
+from gridveil.errors import GridveilError, InputError, reason, wrong_type
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ENTRY, Adjacency
 from gridveil.privacy.budget import Budget, Exact
@@ -28,16 +27,17 @@ from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.page import Section
-from gridveil.wind.clock import SECONDS, check_unit, largest_group, oddities
+from gridveil.wind.clock import SECONDS, check_unit, largest_group
 from gridveil.wind.facts import make_facts
-from gridveil.wind.features import Features, uncovered
+from gridveil.wind.features import Features
 from gridveil.wind.methods import BY_NAME, Method, Synthetic
 from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task, clipped
-from gridveil.wind.methods.choice import AUTO, choose, warn_useless
+from gridveil.wind.methods.choice import AUTO, choose
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, default_features, fit_records
 from gridveil.wind.report import Made, wind_section
 from gridveil.wind.series import series_section
+from gridveil.wind.unusual import unusual
 
 Vector = NDArray[np.float64]
 METHODS = tuple(BY_NAME)
@@ -118,6 +118,11 @@ class WindPlan(Plan[WindRelease]):
     def asked(self) -> Sequence[Asked]:
         """See `Plan.asked`."""
         return self.prepared.asked(self.fits, self.guarantee)
+
+    @cached_property
+    def unusual(self) -> tuple[str, ...]:
+        """See `Plan.unusual`."""
+        return unusual(self.records, self.features, self.fits, self.guarantee, self.prepared)
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of the published columns."""
@@ -252,14 +257,9 @@ def plan(
     chosen_method = _method(method, options)
     progress("public features")
     chosen = default_features(records) if features is None else features
-    _warn_uncovered(records, chosen)
     fits = fit_records(records, chosen, chosen_method.ridge)
     prepared = chosen_method.prepare(fits, guarantee)
     prepared.check(guarantee)
-    doubts = oddities(times, [group.name for group in records.groups]) if times else []
-    for doubt in (*doubts, warn_useless(fits, guarantee, prepared)):
-        if doubt is not None:
-            warnings.warn(doubt, PlanWarning, stacklevel=2)
     return WindPlan(records, chosen_method, adjacency, guarantee, chosen, fits, prepared, why)
 
 
@@ -290,18 +290,6 @@ def _method(method: str | Method, options: dict[str, Any]) -> Method:
         if name not in own and name in kind.about() and value == getattr(kind(), name)
     }
     return options_of(BY_NAME, method, {n: v for n, v in options.items() if n not in idle})
-
-
-def _warn_uncovered(records: Records, features: Features) -> None:
-    low, high = records.speed_range
-    for column in {"speed", records.speed}:
-        for problem in uncovered(features, column, low, high):
-            warnings.warn(
-                f"Public wind speeds go from {low:g} to {high:g}, but {problem}: the regression "
-                "can't tell speeds beyond from each other.",
-                PlanWarning,
-                stacklevel=3,
-            )
 
 
 def _run_steps(method: Method, task: Task, prepared: Prepared) -> Outcome:

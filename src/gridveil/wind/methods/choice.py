@@ -40,22 +40,22 @@ def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
     return "tuned", f"{rows:,} records, each protected for steps of {alpha} of capacity"
 
 
-def warn_useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> str | None:
-    """A warning if public numbers predict that noise on every record drowns the curve."""
+def useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> list[str]:
+    """A sentence if public numbers predict that noise on every record drowns the curve."""
     share = float(prepared.shares[0])
     if not share:
-        return None
+        return []
     fit = max(fits, key=lambda one: one.rows)
     error = _error(guarantee, fit.rows, fit.features.width) / share
     if error < _USELESS or fit.rows < _FEW:
-        return None
+        return []
     group = f", for the {guarantee.group:,} records of a {guarantee.unit}" * (guarantee.group > 1)
-    return (
+    return [
         f"Noise on every record{group} will leave the power curve unknown by about {error:,.0%} "
         "of capacity: the release will tell next to nothing. What would work: the method "
         "synthetic (it needs a column of times to protect more than a record), a smaller alpha or "
         "unit, or more epsilon."
-    )
+    ]
 
 
 def _error(guarantee: Guarantee, rows: int, features: int) -> float:
