@@ -142,7 +142,7 @@ def test_what_is_unusual_is_said_before_the_charge(plan, ledger, monkeypatch):
     assert plan.to_json()["unusual"] == ["No column orders the rows. Name one."]
     with (
         pytest.warns(PlanWarning, match=r"^Unusual: No column orders the rows"),
-        pytest.raises(InputError, match="no guarantee"),
+        pytest.raises(InputError, match="dataset"),
     ):
-        plan.charge(ledger, dataset="north farm", noise=object())
+        plan.charge(ledger)  # without a name
     assert ledger.entries() == []

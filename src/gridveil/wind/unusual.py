@@ -1,4 +1,4 @@
-"""What is unusual about a planned release of wind records: public facts alone, with a remedy each."""
+"""What is unusual about a planned release of wind records: public facts, with their remedies."""
 
 from __future__ import annotations
 
