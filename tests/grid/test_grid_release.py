@@ -28,7 +28,8 @@ from gridveil.grid import read_case
 from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.release import GridRelease
-from gridveil.privacy.statement import STATEMENT_FILE, Statement, schema_problems
+from gridveil.privacy.schema import schema_problems
+from gridveil.privacy.statement import STATEMENT_FILE, Statement
 from gridveil.release.verification import verify_bundle
 
 PAPER = {"method": "paper", "rounds": 2}
@@ -525,7 +526,7 @@ def test_options_as_an_object_are_the_same_as_keywords(network):
 
 def test_every_option_is_a_setting_of_the_schema():
     from gridveil.grid.methods import METHODS
-    from gridveil.privacy.statement import schema
+    from gridveil.privacy.schema import schema
 
     known = schema()["properties"]["settings"]["properties"]
     for kind in METHODS.values():

@@ -7,12 +7,8 @@ import pytest
 from support.making import FACTS, make_account, spend_some
 
 from gridveil.errors import InputError
-from gridveil.privacy.statement import (
-    Statement,
-    make_statement,
-    schema,
-    schema_problems,
-)
+from gridveil.privacy.schema import schema, schema_problems
+from gridveil.privacy.statement import Statement, make_statement
 
 
 @pytest.fixture

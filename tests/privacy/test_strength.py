@@ -7,7 +7,8 @@ from support.making import FACTS, adjacency, spend_some
 
 from gridveil.privacy.account import open_account
 from gridveil.privacy.ledger import Terms
-from gridveil.privacy.statement import Statement, make_statement, schema_problems
+from gridveil.privacy.schema import schema_problems
+from gridveil.privacy.statement import Statement, make_statement
 from gridveil.privacy.strength import NAMES, strength_of
 
 

@@ -14,7 +14,7 @@ from gridveil.planning.child import Child, MakeKinds, Worker
 from gridveil.planning.kind import Choice, Kind, Metric, command_line
 from gridveil.planning.question import Faults, numbers_read, read_choice, read_fields, text_of
 from gridveil.planning.runs import Results, Runner
-from gridveil.privacy.adjacency import Adjacency, range_unit, show_step
+from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import (
     Ledger,
     Totals,
@@ -25,6 +25,7 @@ from gridveil.privacy.ledger import (
 )
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.strength import strength_of
+from gridveil.privacy.words import range_unit, show_step
 from gridveil.report.charts import Chart
 from gridveil.report.page import certainty, factor
 

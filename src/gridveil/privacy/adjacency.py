@@ -50,25 +50,6 @@ def steps_over(low: float, high: float, alpha: Fraction, unit: str) -> int:
     return math.ceil((Fraction(high) - Fraction(low)) / alpha)
 
 
-def range_unit(unit: str) -> str:
-    """The unit of a range, by that of its steps."""
-    return "MW" if unit == RELATIVE else unit
-
-
-def show_step(alpha: Fraction, unit: str) -> str:
-    """A step in words: ``30 MW``, ``20% of its value``."""
-    if unit == RELATIVE:
-        return f"{show_exact(100 * alpha)}% {unit}"
-    return f"{show_exact(alpha)} {unit}"
-
-
-def show_apart(alpha: Fraction, unit: str, steps: Fraction) -> str:
-    """How far apart values are that lie so many steps from each other, in words."""
-    if unit == RELATIVE:
-        return f"a factor of {math.exp(float(steps) * math.log1p(alpha)):,.4g}"
-    return f"{float(alpha * steps):,.4g} {unit}"
-
-
 _LEAST_SHARE, _MOST_SHARE = Fraction(1, 1000), Fraction(10)
 
 ENTRY = "entry"
@@ -110,28 +91,22 @@ class Adjacency:
 
     Parameters
     ----------
-    parameter
-        The private parameter, in the words that people read.
-    alpha
-        How far the one entry may move.
-    unit
-        Of alpha, and of the range unless alpha is `RELATIVE`.
-    limits
-        The public range of an entry.
-    entries
-        How many private entries there are.
+    parameter, key
+        The private parameter, in the words that people read, and what the ledger knows it by,
+        whatever the words: ``"power"``, ``"load"``.
+    alpha, unit
+        How far an entry may move; the unit is that of the range too, unless it is `RELATIVE`.
+    limits, entries
+        The public range of an entry, and how many private entries there are.
     wholes, measure
-        Where alpha is a share: of what, by name (the capacity of each turbine), and its unit. The
+        If alpha is a share: of what, by name (the capacity of each turbine), and its unit. The
         ledger compares amounts, not shares.
-    key
-        What the ledger knows the parameter by, whatever the words: ``"power"``, ``"load"``.
     block, whose
         What differs as a whole: ``"entry"``, or a calendar ``"hour"``, ``"day"`` or ``"week"``, and
         whose it is: ``"turbine"``.
-    members
-        The most entries that an hour, a day and a week hold, if that is known.
-    clock
-        Whose hours and days they are: ``"UTC"``, or ``"as written"``.
+    members, clock
+        The most entries that an hour, a day and a week hold, if that is known, and whose hours and
+        days they are: ``"UTC"``, or ``"as written"``.
     """
 
     parameter: str
@@ -160,13 +135,7 @@ class Adjacency:
         unit: str,
         limits: Limits,
         entries: int,
-        wholes: Mapping[str, Fraction] | None = None,
-        measure: str = "",
-        key: str = "",
-        block: str = ENTRY,
-        whose: str = "",
-        members: Mapping[str, int] | None = None,
-        clock: str = "",
+        **more: Any,
     ) -> Adjacency:
         """Check what a user gave and make an adjacency of it."""
         amount = exact(alpha, name="alpha", unit=None if unit.startswith("of ") else unit)
@@ -181,20 +150,7 @@ class Adjacency:
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")
-        return cls(
-            parameter,
-            amount,
-            unit,
-            limits,
-            entries,
-            wholes or {},
-            measure,
-            key,
-            block,
-            whose,
-            members or {},
-            clock,
-        )
+        return cls(parameter, amount, unit, limits, entries, **more)
 
     @property
     def width(self) -> Fraction:
@@ -219,10 +175,6 @@ class Adjacency:
             **larger,
         }
 
-    def __str__(self) -> str:
-        what = show_neighbour(self.to_json(Fraction(1)))
-        return f"{what} by {show_step(self.alpha, self.unit)}"
-
 
 def _width(limits: Limits, unit: str) -> Fraction:
     low, high = Fraction(limits.low), Fraction(limits.high)
@@ -242,20 +194,6 @@ def _check_relative(parameter: str, amount: Fraction, limits: Limits) -> None:
             f"alpha of {parameter} is {show_exact(100 * amount)}% of each value.",
             remedy="Give a share between 0.1% and 1000%.",
         )
-
-
-def show_unit(one: Mapping[str, Any]) -> str:
-    """What a guarantee is for, in words, from what the statement has of it."""
-    if one.get("block", ENTRY) == ENTRY:
-        return f"one entry of {one['parameter']}"
-    return f"all entries of {one['parameter']} of one {one['whose']} in one {one['block']}"
-
-
-def show_neighbour(one: Mapping[str, Any]) -> str:
-    """What differs between neighbours, in words, from what the statement has of them."""
-    if one.get("block", ENTRY) == ENTRY:
-        return f"one of {one['entries']:,} entries of {one['parameter']}"
-    return f"all entries of {one['parameter']} of one {one['whose']} in one calendar {one['block']}"
 
 
 def _counted_in(unit: str) -> str:

@@ -37,14 +37,11 @@ V = TypeVar("V")
 
 
 class Blocks(Protocol):
-    """A long private column, read in blocks of rows; each call starts again from the first row.
+    """A private column too long for memory, read in blocks of rows, from the first row each time.
 
-    A column that is too long for memory can't be sealed as an array, and a mechanism needs several
-    passes over it, so the seal holds an object that can read it again. Those of wind records are
-    two classes of plain data, `HeldPower` (an array and a place in it) and `StreamedPower` (files,
-    columns and rows). To check of a reader: every pass gives the same rows in the same order; where
-    blocks end depends on what is public alone; every value lies in the seal's range, clipped as it
-    is read; and no value is kept beyond its block. What it raises stays inside the mechanism.
+    To check of a reader (wind has `HeldPower` and `StreamedPower`): every pass gives the same rows
+    in the same order; where blocks end depends on what is public alone; every value is clipped to
+    the seal's range as it is read; and no value is kept beyond its block.
     """
 
     def __call__(self) -> Iterator[Vector]:
@@ -76,18 +73,10 @@ def laplace(
 
     Parameters
     ----------
-    account
-        Pays for the answer.
-    sealed
-        The private data.
     query
         Maps the opened data to a vector of ``size`` numbers; the data itself by default.
-    name
-        What is asked, for the statement.
     sensitivity
         How far the answer moves between neighbours, in L1.
-    epsilon
-        The price.
     size, limits, unit
         Of the answer: its length, the public range it is clipped to, its unit. The sealed
         data's own by default.
@@ -99,7 +88,7 @@ def laplace(
     InputError, BudgetRefused
         Before anything was spent or opened.
     ReleaseAborted
-        Where the query failed; its epsilon stays spent.
+        If the query failed; its epsilon stays spent.
     """
     record = _laplace_record(sealed, name, sensitivity, epsilon, size, limits, unit, grid)
     if query is not None:
@@ -185,17 +174,9 @@ def noisy_max(
 ) -> Noisy[int]:
     """Choose the index of a large score, by exponential noise. The score itself stays private.
 
-    Parameters
-    ----------
-    query
-        Maps the opened data to ``size`` scores.
-    sensitivity
-        How far *each* score can move between neighbours.
-    monotone
-        True where a step to a neighbour moves all scores the same way (none up while another
-        goes down): such scores need half the noise.
-
-    The other parameters, and what is raised, are as in `laplace`.
+    ``sensitivity`` is how far *each* of the ``size`` scores can move between neighbours. Scores
+    are ``monotone`` if a step to a neighbour moves all of them the same way (none up while another
+    goes down): such scores need half the noise. Everything else is as in `laplace`.
     """
     _check_size(size)
     calibration = calibrate_noisy_max(

@@ -44,21 +44,10 @@ class Limits:
 
 
 class Sealed(Generic[T]):
-    """A private value, of which only the name, the shape and the unit are public.
+    """A private value, of which only the name, the shape, the unit and the range are public.
 
-    Parameters
-    ----------
-    contents
-        The private value: an array, several, or a reader of one that is too long for memory (see
-        `Blocks` in `mechanisms`).
-    name
-        What it is, in one of the words of the statement: ``"wind power"``, ``"capacity"``.
-    shape
-        Its public shape.
-    unit
-        Its public unit, such as ``"MW"``.
-    limits
-        The public range that every value lies in. Whoever seals must have clipped to it.
+    The contents are an array, several, or a reader of one that is too long for memory (`Blocks` in
+    `mechanisms`). Whoever seals must have clipped them to the range.
     """
 
     __slots__ = ("__contents", "_limits", "_name", "_shape", "_unit")
@@ -133,11 +122,6 @@ def seal(values: ArrayLike, *, name: str, unit: str, limits: Limits) -> Sealed[N
     Clipping is total: no private value, infinite ones included, is a reason to refuse. It keeps
     neighbours neighbours, since it never moves two values further apart. Missing values are
     refused: whether a value is missing is public.
-
-    Raises
-    ------
-    InputError
-        Where the values are not numbers, or some are missing.
     """
     array = _as_numbers(values)
     if array is None:
@@ -156,21 +140,10 @@ def seal(values: ArrayLike, *, name: str, unit: str, limits: Limits) -> Sealed[N
 def seal_together(
     parts: Sequence[Sealed[NDArray[np.float64]]],
 ) -> Sealed[tuple[NDArray[np.float64], ...]]:
-    """One seal around several sealed arrays, for a mechanism that asks about all of them.
+    """One seal around several sealed arrays, in their order, for a question about all of them.
 
-    It is safe: the arrays go from their seals into the new one and nowhere else, and what the new
-    one shows (names, number of entries, units, a range around all ranges) is made of what theirs
-    show. Nothing is computed from a value.
-
-    Parameters
-    ----------
-    parts
-        The sealed arrays, one or more; their order stays.
-
-    Raises
-    ------
-    InputError
-        Where there is none.
+    The arrays go from their seals into the new one and nowhere else, and what the new one shows is
+    made of what theirs show. Nothing is computed from a value.
     """
     if not parts:
         raise InputError("There are no sealed values to seal together.")

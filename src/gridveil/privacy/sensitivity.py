@@ -137,7 +137,8 @@ def calibrate_laplace(
     """The scale at which OpenDP's map for vector Laplace stays at or under ``epsilon``."""
     grid = _check_grid(grid or sensitivity.default_grid(), limits)
     steps = sensitivity.steps(grid)
-    return _calibrate(steps, epsilon, grid, lambda scale: noise.laplace_epsilon(scale, steps))
+    scale, mapped = _scale(steps, epsilon, lambda scale: noise.laplace_epsilon(scale, steps))
+    return Calibration(grid, steps, scale, epsilon, mapped)
 
 
 def calibrate_noisy_max(
@@ -151,24 +152,18 @@ def calibrate_noisy_max(
     """The scale at which OpenDP's map for noisy max stays at or under ``epsilon``."""
     grid = _check_grid(grid or sensitivity.default_grid(), limits)
     steps = sensitivity.score_steps(grid, monotone=monotone)
-    price = 1 if monotone else 2
-    return _calibrate(
-        price * steps,
+    scale, mapped = _scale(
+        steps if monotone else 2 * steps,
         epsilon,
-        grid,
         lambda scale: noise.noisy_max_epsilon(scale, steps, monotone=monotone),
-        steps=steps,
     )
+    return Calibration(grid, steps, scale, epsilon, mapped)
 
 
-def _calibrate(
-    distance: int,
-    epsilon: Fraction,
-    grid: Fraction,
-    map_of: Callable[[float], Fraction],
-    *,
-    steps: int | None = None,
-) -> Calibration:
+def _scale(
+    distance: int, epsilon: Fraction, map_of: Callable[[float], Fraction]
+) -> tuple[float, Fraction]:
+    """The least scale from ``distance/epsilon`` on that OpenDP's map agrees to, and its word."""
     wanted = distance / epsilon
     if wanted > _LARGEST:
         raise InputError(
@@ -180,7 +175,7 @@ def _calibrate(
     for _ in range(64):  # OpenDP rounds its map up: step the scale up until the map agrees
         mapped = map_of(scale)
         if mapped <= epsilon:
-            return Calibration(grid, distance if steps is None else steps, scale, epsilon, mapped)
+            return scale, mapped
         scale = math.nextafter(scale, math.inf)
     raise InputError(
         f"OpenDP's privacy map gives no scale with epsilon at or under {float(epsilon):g}.",

@@ -7,9 +7,7 @@ A statement is made from an account and public facts only. Its JSON Schema ships
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import math
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -17,23 +15,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
-from importlib import metadata, resources
+from importlib import metadata
 from typing import Any
 
 from gridveil import __version__
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
-from gridveil.privacy.adjacency import ENTRY, show_apart, show_neighbour, show_step
+from gridveil.privacy.adjacency import ENTRY
+from gridveil.privacy.schema import read_json, schema_problems
+from gridveil.privacy.words import in_words
 
 SCHEMA_VERSION = 1
 STATEMENT_FILE = "release.json"
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _GROUPS = (2, 5, 10)
-# Above the first an epsilon promises next to nothing; above the second exp(epsilon) is no figure.
-WEAK, _LARGE = 10, math.log(1e6)
-# Above this an epsilon of the whole range is no figure to go by.
-_NOTHING = 100
 _SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
 
 
@@ -107,7 +103,7 @@ class Statement:
     @property
     def in_words(self) -> tuple[str, str]:
         """The guarantee in two plain sentences."""
-        return _in_words(self.body)
+        return in_words(self.body)
 
     def with_files(self, files: Sequence[Mapping[str, Any]]) -> Statement:
         """The same statement with the digests of the released files."""
@@ -214,48 +210,10 @@ def _adjacency(account: Account) -> str:
     )
 
 
-def read_json(text: str | bytes) -> Any:
-    """What a JSON text holds; None where it is no JSON, or holds numbers that are not finite."""
-    try:
-        return json.loads(text, parse_float=_finite, parse_constant=_finite, parse_int=_whole)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
-
-
-def _whole(text: str) -> int:
-    _finite(text)
-    return int(text)
-
-
 def _text(body: Mapping[str, Any]) -> str:
     text = json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     # Half a character (a name may hold one) has no UTF-8, but JSON can write it.
     return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
-
-
-@cache
-def schema() -> dict[str, Any]:
-    """The JSON Schema of ``release.json``."""
-    text = resources.files("gridveil.privacy").joinpath("release.schema.json").read_text("utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
-
-
-def schema_problems(body: Any) -> list[str]:
-    """Every place where a statement departs from the schema, in words; the first 100 of them."""
-    import jsonschema
-
-    validator = jsonschema.Draft202012Validator(schema())
-    some = itertools.islice(validator.iter_errors(body), 100)
-    found = sorted(some, key=lambda error: list(map(str, error.path)))
-    return [f"{'/'.join(map(str, e.absolute_path)) or 'top'}: {e.message[:200]}" for e in found]
 
 
 @cache
@@ -267,89 +225,3 @@ def _software() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _in_words(body: Mapping[str, Any]) -> tuple[str, str]:
-    if not body["dp_valid"]:
-        return (
-            "This data carries NO privacy guarantee: its noise was seeded, or a bound was assumed.",
-            "Use it for studies on public data only.",
-        )
-    guarantee = body["guarantee"]
-    epsilon = Fraction(guarantee["epsilon"])
-    what = " or ".join(
-        f"{show_neighbour(one)} by up to {show_step(Fraction(one['alpha']), one['unit'])}"
-        for one in guarantee["neighbours"]
-    )
-    several = len(guarantee["neighbours"]) > 1
-    of = {one["parameter"]: f"of {one['parameter']} " for one in guarantee["neighbours"]}
-    known = [
-        one
-        for one in guarantee["neighbours"]
-        if Fraction(one["epsilon_over_whole_range"]) <= _NOTHING
-    ]
-    whole = ", ".join(
-        (of[one["parameter"]] if several else "")
-        + f"anywhere in [{one['range'][0]:.10g}, {one['range'][1]:.10g}], epsilon is "
-        + show_exact(Fraction(one["epsilon_over_whole_range"]))
-        for one in known
-    )
-    # At this distance epsilon is 10: who wants to know which of the two it is, can.
-    open_ones = [
-        f"values {of[one['parameter']] if several else ''}that are "
-        f"{show_apart(Fraction(one['alpha']), one['unit'], WEAK / epsilon)} or more apart can "
-        "be told from each other"
-        for one in guarantee["neighbours"]
-        if one not in known
-    ]
-    second = [f"For the whole value of an entry, {whole}"] if whole else []
-    if open_ones:
-        second.append(f"The whole value of an entry is not protected: {' and '.join(open_ones)}")
-    most = largest_factor(epsilon)
-    most = f"that may be {most}" if epsilon > _LARGE else f"of at most {most}"
-    return (
-        f"Changing {what} changes the probability of any released outcome by a factor {most} "
-        f"(epsilon {show_exact(epsilon)}{': next to no protection' if epsilon > WEAK else ''}).",
-        f"{'. '.join(second)}; for ten {_plural(guarantee)} at once "
-        f"{'it' if not open_ones else 'epsilon'} is {show_exact(10 * epsilon)}."
-        + _windows(guarantee, epsilon),
-    )
-
-
-def _plural(guarantee: Mapping[str, Any]) -> str:
-    blocks = {one.get("block", ENTRY) for one in guarantee["neighbours"]}
-    return f"such {blocks.pop()}s" if blocks.isdisjoint({ENTRY}) else "entries"
-
-
-def _windows(guarantee: Mapping[str, Any], epsilon: Fraction) -> str:
-    """A window that begins at any moment touches two calendar blocks of its length."""
-    blocks = {one["block"] for one in guarantee["neighbours"] if "block" in one}
-    return "".join(
-        f" A {block} that begins at any other moment touches two of them: epsilon "
-        f"{show_exact(2 * epsilon)}."
-        for block in sorted(blocks)
-    )
-
-
-def largest_factor(epsilon: Fraction) -> str:
-    """The most that the probability of an outcome changes by: ``exp(epsilon)``, rounded up.
-
-    >>> [largest_factor(Fraction(epsilon)) for epsilon in (1, 7, 50)]
-    ['2.72', '1,100', 'over a million']
-    """
-    if epsilon > _LARGE:
-        return "over a million"
-    value = math.exp(float(epsilon))
-    digits = 2 - math.floor(math.log10(value))
-    return f"{math.ceil(value * 10**digits) / 10**digits:,.10g}"
-
-
-def show_steps(ledger: Mapping[str, Any]) -> str:
-    """The steps that the total of all releases is about, in words: one size a parameter."""
-    reference = ledger["reference_alpha"]
-    return " or ".join(
-        show_step(Fraction(one["alpha"]), one["unit"])
-        + (f" by all entries of a {one['block']}" if "block" in one else "")
-        + (f" ({name})" if len(reference) > 1 else "")
-        for name, one in reference.items()
-    )

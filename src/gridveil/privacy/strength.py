@@ -13,8 +13,9 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from gridveil.errors import show_exact
-from gridveil.privacy.adjacency import RELATIVE, show_apart, show_step, show_unit
-from gridveil.privacy.statement import WEAK, Statement, show_steps
+from gridveil.privacy.adjacency import RELATIVE
+from gridveil.privacy.statement import Statement
+from gridveil.privacy.words import WEAK, show_apart, show_step, show_steps, show_unit
 
 Level = Literal["strong", "medium", "steps", "weak", "none"]
 

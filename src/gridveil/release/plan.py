@@ -21,6 +21,7 @@ from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_path, unnamed
 from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.statement import Statement
+from gridveil.privacy.words import show_adjacency
 from gridveil.release.bundle import Writer, write_bundle
 from gridveil.report.page import Section, Snippet, report_page, table_snippets
 
@@ -276,7 +277,7 @@ class Plan(ABC, Generic[R]):
 
     def __repr__(self) -> str:
         terms = self.terms
-        moves = " or ".join(str(one) for one in terms.adjacency)
+        moves = " or ".join(show_adjacency(one) for one in terms.adjacency)
         lines = [
             f"Plan: {terms.purpose}",
             *(["Takes for granted:"] if self.assumed else []),

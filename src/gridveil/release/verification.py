@@ -14,15 +14,10 @@ from typing import Any
 
 from gridveil.errors import InputError, reason, show_exact
 from gridveil.privacy.adjacency import steps_over
-from gridveil.privacy.statement import (
-    SCHEMA_VERSION,
-    STATEMENT_FILE,
-    Statement,
-    read_json,
-    schema_problems,
-    show_steps,
-)
+from gridveil.privacy.schema import read_json, schema_problems
+from gridveil.privacy.statement import SCHEMA_VERSION, STATEMENT_FILE, Statement
 from gridveil.privacy.strength import Level, strength_of
+from gridveil.privacy.words import show_steps
 from gridveil.release.bundle import OWNER_MARK, sha256_of
 
 _SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it

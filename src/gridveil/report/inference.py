@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from gridveil.errors import show_exact
-from gridveil.privacy.statement import Statement, show_steps
+from gridveil.privacy.statement import Statement
+from gridveil.privacy.words import show_steps
 from gridveil.report.attack import Inference, of_groups, show_certainty
 from gridveil.report.parts import Section, Table
 

@@ -13,9 +13,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
-from gridveil.privacy.adjacency import range_unit, show_step, show_unit
-from gridveil.privacy.statement import Statement, largest_factor, show_steps
+from gridveil.privacy.statement import Statement
 from gridveil.privacy.strength import strength_of
+from gridveil.privacy.words import largest_factor, range_unit, show_step, show_steps, show_unit
 from gridveil.report import attack as inference
 from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet, Table
