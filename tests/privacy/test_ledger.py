@@ -25,11 +25,13 @@ from gridveil.privacy.ledger import (
     Step,
     Terms,
     Totals,
+    making,
     steps_to_reference,
 )
 from gridveil.privacy.ledger import file as ledger_file
 from gridveil.privacy.ledger import path as location
-from gridveil.privacy.ledger.entries import Reading, breaks, entry_hash
+from gridveil.privacy.ledger.entries import breaks, entry_hash
+from gridveil.privacy.ledger.old import Reading
 
 FORK = multiprocessing.get_context("fork")
 
@@ -616,9 +618,8 @@ def test_a_crash_while_it_is_made_leaves_no_ledger(tmp_path, monkeypatch, at):
     path = tmp_path / "ledger.sqlite"
     child = os.fork()
     if child == 0:
-        module = ledger_file if at == "write" else location
         name = "_split" if at == "write" else at
-        setattr(module, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        setattr(making, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         Ledger(path)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -642,7 +643,7 @@ def test_a_full_disk_while_it_is_made_is_explained(tmp_path, monkeypatch):
     def full(_):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(ledger_file, "_write_new", full)
+    monkeypatch.setattr(ledger_file, "write_new", full)
     with pytest.raises(LedgerError, match="disk is full"):
         Ledger(tmp_path / "ledger.sqlite")
     assert list(tmp_path.iterdir()) == []
@@ -650,14 +651,14 @@ def test_a_full_disk_while_it_is_made_is_explained(tmp_path, monkeypatch):
 
 def test_the_first_of_two_that_make_it_counts(tmp_path, monkeypatch):
     path = tmp_path / "ledger.sqlite"
-    whole = location._place
+    whole = making._place
 
     def late(beside, target):
-        monkeypatch.setattr(location, "_place", whole)
+        monkeypatch.setattr(making, "_place", whole)
         charge(Ledger(path), 1)
         whole(beside, target)
 
-    monkeypatch.setattr(location, "_place", late)
+    monkeypatch.setattr(making, "_place", late)
     assert Ledger(path).totals("farm").spent == 1
     assert [one.name for one in tmp_path.iterdir()] == ["ledger.sqlite"]
 
@@ -666,7 +667,7 @@ def test_it_is_made_on_a_file_system_without_links(tmp_path, monkeypatch):
     def no_link(*_):
         raise PermissionError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(location.os, "link", no_link)
+    monkeypatch.setattr(making.os, "link", no_link)
     charge(Ledger(tmp_path / "ledger.sqlite"), 1)
     assert Ledger(tmp_path / "ledger.sqlite").totals("farm").spent == 1
 

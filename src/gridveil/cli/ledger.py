@@ -185,11 +185,13 @@ def _show_all(ledger: Ledger, as_json: bool) -> None:
 
 
 def _table(all_totals: list[Totals]) -> Table:
+    from gridveil.privacy.ledger import all_references
+
     shown = table(
         "dataset", "spent", "cap", "remaining", "reference alpha", "charges", "without release"
     )
     for one in all_totals:
-        alphas = ", ".join(f"{_named(key)}{alpha}" for key, alpha in one.references.items())
+        alphas = ", ".join(f"{_named(key)}{alpha}" for key, alpha in all_references(one).items())
         shown.add_row(
             one.dataset,
             show_exact(one.spent),
@@ -245,6 +247,8 @@ def _named(key: str) -> str:
 
 
 def _summary(one: Totals) -> dict[str, Any]:
+    from gridveil.privacy.ledger import all_references
+
     return {
         "dataset": one.dataset,
         "spent": str(one.spent),
@@ -252,7 +256,7 @@ def _summary(one: Totals) -> dict[str, Any]:
         "remaining": None if one.remaining is None else str(one.remaining),
         "reference_alpha": {
             name: {"alpha": str(reference.alpha), "unit": reference.unit}
-            for name, reference in one.references.items()
+            for name, reference in all_references(one).items()
         },
         "published_in_clear": sorted(one.clear),
         "charges": one.charges,

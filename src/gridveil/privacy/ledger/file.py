@@ -4,7 +4,7 @@ SQLite, written ahead and synchronised, one immediate transaction an entry. Ever
 checks the whole file and its chain: a flipped bit that lowered what was spent would let a dataset
 overspend, so a damaged ledger is neither added up nor added to. SQLite drops a damaged log without
 a word, so an entry is moved from the log into the file before anything is done that it is for.
-All this is done under a lock on the file itself (`path`), since SQLite's belong to its name.
+All this is done under a lock on the file itself (`lock`), since SQLite's belong to its name.
 """
 
 from __future__ import annotations
@@ -27,30 +27,13 @@ from gridveil.privacy.ledger.entries import (
     first_link,
     read_entry,
 )
+from gridveil.privacy.ledger.lock import locked, refuse_other_names
+from gridveil.privacy.ledger.making import FORMAT, made_in_one_step, write_new
 from gridveil.privacy.ledger.names import name_key
-from gridveil.privacy.ledger.path import (
-    locked,
-    made_in_one_step,
-    refuse_network_file_system,
-    refuse_other_names,
-)
+from gridveil.privacy.ledger.path import refuse_network_file_system
 
-_FORMAT = 2
-# Format 1 had keys without a version; a file becomes 2 with the first entry that is added.
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
 _READERS = 5.0  # seconds to wait for those that read while an entry goes from the log to the file
-
-_SCHEMA = """
-CREATE TABLE ledger (id TEXT NOT NULL);
-CREATE TABLE entries (
-    number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL,
-    key TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE INDEX entries_of_dataset ON entries (key);
-CREATE TRIGGER never_change BEFORE UPDATE ON entries
-    BEGIN SELECT RAISE(ABORT, 'ledger entries are never changed'); END;
-CREATE TRIGGER never_delete BEFORE DELETE ON entries
-    BEGIN SELECT RAISE(ABORT, 'ledger entries are never deleted'); END;
-"""
 
 Row = Sequence[Any]
 
@@ -130,7 +113,7 @@ class LedgerFile:
         ).fetchone()
         number, previous = (last[0] + 1, last[1]) if last else (1, first_link(self.id))
         # An older GridVeil would misread what is added from here on.
-        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         body = {**body, "salt": uuid.uuid4().hex}
         digest = entry_hash(number, now, kind, dataset, body, previous)
@@ -170,7 +153,7 @@ class LedgerFile:
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with made_in_one_step(Path(os.path.realpath(self.path))) as beside:
-                _write_new(beside)
+                write_new(beside)
         with locked(self.path, alone=False, patience=_PATIENCE):
             os.close(os.open(self.path, os.O_RDWR))
         refuse_other_names(self.path)
@@ -188,10 +171,10 @@ class LedgerFile:
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if found > _FORMAT:
+        if found > FORMAT:
             raise LedgerError(
                 f"The ledger {self.path} was written by a newer GridVeil (format {found}; this "
-                f"one knows {_FORMAT}).",
+                f"one knows {FORMAT}).",
                 remedy="Update GridVeil. The ledger was not changed.",
             )
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -239,29 +222,3 @@ def _put_log_away(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * _READERS)}")
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-
-
-def _write_new(path: Path) -> None:
-    """Write an empty ledger to a file that nobody else knows of."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode = MEMORY")
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in _split(_SCHEMA):
-            connection.execute(statement)
-        connection.execute("INSERT INTO ledger VALUES (?)", (str(uuid.uuid4()),))
-        connection.execute(f"PRAGMA user_version = {_FORMAT}")
-        connection.execute("COMMIT")
-        connection.execute("PRAGMA journal_mode = WAL")
-    finally:
-        connection.close()
-
-
-def _split(script: str) -> list[str]:
-    statements, current = [], ""
-    for line in script.strip().splitlines():
-        current += line + "\n"
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements

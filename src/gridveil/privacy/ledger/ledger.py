@@ -6,7 +6,6 @@ A release is charged before it draws noise; a charge without a release stays spe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from sqlite3 import Connection
@@ -20,90 +19,23 @@ from gridveil.errors import (
     LedgerRefused,
     LedgerWarning,
 )
-from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Exact, exact
-from gridveil.privacy.ledger.entries import VERSION, Declared, Entry, Reading, Step, checked_key
+from gridveil.privacy.ledger.entries import VERSION, Entry
 from gridveil.privacy.ledger.file import LedgerFile
-from gridveil.privacy.ledger.names import Sketch, checked_name, checked_reason, identify, name_key
+from gridveil.privacy.ledger.identity import identify
+from gridveil.privacy.ledger.names import checked_name, name_key
+from gridveil.privacy.ledger.old import Reading
 from gridveil.privacy.ledger.path import ledger_path
+from gridveil.privacy.ledger.references import Alphas, Declared, read_alphas
+from gridveil.privacy.ledger.steps import Step
+from gridveil.privacy.ledger.terms import Charge, Terms
+from gridveil.privacy.ledger.told import doubts
 from gridveil.privacy.ledger.totals import (
-    Alphas,
     Totals,
-    read_alphas,
     refuse_exposed,
     refuse_other_parts,
     steps_to_reference,
 )
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a release charges, and for what: all that its account and the ledger know of it.
-
-    Parameters
-    ----------
-    dataset
-        The owner's name for the data. Updated or overlapping data keeps its name. With None it is
-        charged to the one dataset that it looks like, if there is exactly one.
-    epsilon
-        The guarantee for one entry that moves by ``alpha``: anything that `exact` reads.
-    adjacency
-        The private parameters with their alphas.
-    purpose
-        What is released, in a few public words.
-    clear
-        What the release publishes as it is: parameters of a network, columns of a table.
-    private
-        What it keeps private, in the same words; the keys of the parameters by default.
-    sketch
-        A fingerprint of the public part of the data: what looks like the data of another dataset
-        is refused.
-    distinct
-        Why it is not, in the owner's words; the ledger keeps them.
-    """
-
-    dataset: str | None
-    epsilon: Fraction
-    adjacency: Sequence[Adjacency]
-    purpose: str
-    clear: Sequence[str] = ()
-    private: Sequence[str] = ()
-    sketch: Sketch | None = None
-    distinct: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact(self.epsilon, name="epsilon"))
-        keys = [checked_key(one.key) for one in self.adjacency]
-        if not keys:
-            raise InputError("A charge needs at least one private parameter.")
-        if len(set(keys)) < len(keys):
-            raise InputError("A charge names every private parameter once.")
-        if not self.private:
-            object.__setattr__(self, "private", keys)
-        if self.distinct is not None:
-            object.__setattr__(self, "distinct", checked_reason(self.distinct))
-
-
-@dataclass(frozen=True)
-class Charge:
-    """A charge that the ledger accepted; `spent` is about steps of the `reference`.
-
-    The last two are about all charges of the dataset too: their epsilon for a step of this
-    release's own alpha, and for a whole value, anywhere in the range that this release gives.
-    """
-
-    ledger: str
-    entry: int
-    hash: str
-    dataset: str
-    epsilon: Fraction
-    charged: Fraction
-    spent: Fraction
-    earlier_aborts: int
-    reference: Mapping[str, Step]
-    cap: Fraction | None
-    epsilon_for_alpha: Fraction
-    epsilon_over_range: Fraction
 
 
 class Ledger:
@@ -133,7 +65,7 @@ class Ledger:
             refuse_other_parts(totals, hidden, clear)
             factor = max(steps_to_reference(totals, one) for one in adjacency)
             charged = terms.epsilon * factor
-            warnings += totals.doubts(adjacency)
+            warnings += doubts(totals, adjacency)
             _refuse_above_cap(totals, totals.facing(adjacency), charged, factor)
             for words in warnings:
                 warn(words, LedgerWarning, stacklevel=2)

@@ -28,32 +28,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from gridveil.errors import InputError, LedgerRefused, show_exact
+from gridveil.errors import InputError, LedgerRefused
 from gridveil.privacy.adjacency import ENTRY, Adjacency
-from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.ledger.entries import (
-    SHARE,
     Aborted,
     Capped,
     Charged,
-    Declared,
     Referenced,
     Released,
     Said,
-    Step,
-    checked_key,
 )
-from gridveil.privacy.ledger.names import Known
-
-ANY = "*"
-"""Stands for every parameter in the unit of a declared alpha."""
+from gridveil.privacy.ledger.identity import Known
+from gridveil.privacy.ledger.references import ANY, Declared
+from gridveil.privacy.ledger.steps import Step
 
 PART = "outside of"
 """Between the name of a parameter and the part of it that is private, where the rest is public."""
-
-Alphas = Exact | Mapping[str, Exact]
-
-_FAR = 10  # an alpha this many times below its reference looks like a slip
 
 
 def counts(charge: Charged, steps: Mapping[str, Step]) -> Fraction:
@@ -69,20 +59,10 @@ def counts(charge: Charged, steps: Mapping[str, Step]) -> Fraction:
 class Totals(Known):
     """What the entries of one dataset add up to, besides what it is known by.
 
-    Attributes
-    ----------
-    reference
-        The reference step of every parameter that was charged.
-    declared
-        Reference alphas as their owner declared them, the latest one last.
-    clear, private
-        What was published in clear and what was kept private, with the first entry that did.
-    paid
-        Its charges.
-    cap
-        The most that may be spent; None without a cap.
-    aborts, unreleased
-        How many charges were aborted, and which ones led to no release.
+    `reference` has the reference step of every parameter that was charged; `declared` those of the
+    owner, the latest one last; `clear` and `private` what was published and what was kept, each
+    with the first entry that did; `paid` the charges; `aborts` and `unreleased` how many of these
+    were aborted, and which led to no release.
     """
 
     reference: dict[str, Step] = field(default_factory=dict)
@@ -118,17 +98,6 @@ class Totals(Known):
     def overspent(self) -> Fraction:
         """What is spent above the cap: more than 0 if the cap or a raised reference came later."""
         return Fraction(0) if self.cap is None else max(self.spent - self.cap, Fraction(0))
-
-    @property
-    def references(self) -> dict[str, Step | Declared]:
-        """The references of parameters that were charged, and what was declared for others."""
-        waiting = {
-            key: one
-            for key, one in self.declared.items()
-            if key not in self.reference
-            and not (key == ANY and any(one.fits(r.unit) for r in self.reference.values()))
-        }
-        return {**self.reference, **waiting}
 
     def epsilon_for(self, moves: Mapping[str, Step]) -> Fraction:
         """The epsilon of all charges together for one entry that moves so far."""
@@ -184,7 +153,7 @@ class Totals(Known):
         """
         found = self.reference.get(key)
         if found is None:
-            declared = self._declared_for(key, own)
+            declared = self.declared_for(key, own)
             return own if declared is None else replace(own, alpha=declared)
         if found.unit != own.unit:
             raise LedgerRefused(
@@ -236,7 +205,7 @@ class Totals(Known):
                         remedy="A reference can be raised, never lowered, once it was charged.",
                     )
 
-    def _declared_for(self, key: str, own: Step) -> Fraction | None:
+    def declared_for(self, key: str, own: Step) -> Fraction | None:
         """The alpha that was declared for a parameter, by its name or with all of its unit."""
         named, every = self.declared.get(key), self.declared.get(ANY)
         if named is not None and not named.fits(own.unit):
@@ -253,38 +222,6 @@ class Totals(Known):
         # What was said of one parameter counts, unless something larger was said of all since.
         later = list(self.declared).index(ANY) > list(self.declared).index(key)
         return max(named.alpha, fitting.alpha) if later else named.alpha
-
-    def doubts(self, adjacency: Sequence[Adjacency]) -> list[str]:
-        """A sentence for every alpha that is far below its reference, or makes a cap's reference.
-
-        And one if what was spent before counts more, since the wholes of shares are larger.
-        """
-        found = []
-        if (spent := self.facing(adjacency).spent) > self.spent:
-            found.append(
-                f"Capacities of {self.dataset!r} are larger than before (one under a new name may "
-                f"be one that is gone): what was spent, {show_exact(self.spent)}, counts "
-                f"{show_exact(spent)} for shares of these."
-            )
-        for one in adjacency:
-            own = Step.of(one)
-            reference = self.in_force(one.key, own)
-            if reference.times(own) * reference.blocks(own) >= _FAR:
-                found.append(
-                    f"alpha of {one.key} is {show_exact(one.alpha)} {one.unit}, and the reference "
-                    f"of {self.dataset!r} is {reference}: epsilon counts "
-                    f"{reference.steps(own):,} times."
-                )
-            elif (
-                self.cap is not None
-                and one.key not in self.reference
-                and self._declared_for(one.key, own) is None
-            ):
-                found.append(
-                    f"{self.dataset!r} has a cap, and no reference alpha of {one.key} was "
-                    f"declared: {reference} becomes it (gridveil ledger reference raises it)."
-                )
-        return found
 
 
 def steps_to_reference(totals: Totals, one: Adjacency) -> int:
@@ -330,27 +267,3 @@ def refuse_other_parts(totals: Totals, hidden: Sequence[str], clear: Sequence[st
                 remedy="Protect the same part of it as before: what was published can't be private "
                 "any more, and what was private must not be published.",
             )
-
-
-def read_alphas(given: Alphas) -> dict[str, Declared]:
-    """Reference alphas as a user gives them, or `InputError`.
-
-    >>> read_alphas("15%")["*"].unit, read_alphas({"load": 10})["load"].unit
-    ('of capacity', '')
-    """
-    if isinstance(given, Mapping):
-        if not given:
-            raise InputError("No reference alpha is given.", remedy="Write --alpha capacity=30.")
-        return {checked_key(str(key)): _declared(one) for key, one in given.items()}
-    one = _declared(given)
-    if not one.unit and one.alpha <= 1:
-        raise InputError(
-            f"A reference alpha of {show_exact(one.alpha)} may be a share or an amount.",
-            remedy="Write it in percent (15%), or name its parameter (power=0.15, load=0.5).",
-        )
-    return {ANY: one if one.unit else Declared(one.alpha, "MW")}
-
-
-def _declared(given: Exact) -> Declared:
-    percent = isinstance(given, str) and given.strip().endswith("%")
-    return Declared(exact(given, name="the reference alpha"), SHARE if percent else "")
