@@ -1,26 +1,58 @@
 """The privacy core: sealed data, mechanisms, budget, ledger and statement.
 
+**The argument.** A release is epsilon-private for two datasets that are neighbours. This holds if
+
+(a) private values leave a seal only through a mechanism (`sealed`, `mechanisms`);
+(b) what a mechanism answers moves by at most its sensitivity between neighbours, as computed, with
+    rounding and numerical error (`adjacency`, `sensitivity`, and the caller's bound);
+(c) the noise has the scale that OpenDP's privacy map asks for at that distance (`sensitivity`,
+    `noise`);
+(d) nothing else depends on private values: no error, no refusal, no size, no order (`mechanisms`);
+(e) the epsilons of a release add up to no more than was charged (`budget`, `account`), and those of
+    all releases of a dataset to what the ledger says, for steps of its reference (`ledger`).
+
 Nothing here knows of wind or grids, and imports go one way. To review it, read in this order (lines
-of each file in brackets; six in ten are code).
+of each file in brackets; six in ten are code). The first two parts are what the guarantee rests on,
+and take about an hour.
 
 **The guarantee.** What is wrong here breaks it.
 
-1. `adjacency` (262): who counts as a neighbour. `sealed` (193): values that can't be looked at.
-2. `sensitivity` (199): from a bound on how far an answer moves to the scale of its noise; check
-   every ``separate=True`` in the callers. `noise` (128): OpenDP's samplers and privacy maps.
-3. `mechanisms` (306): the five steps of every look at private data; it alone opens seals.
+1. `adjacency` (200): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
+   ledger needs to compare promises.
+2. `sealed` (166): values that can't be looked at. Check that clipping is total, and `unseal`'s
+   callers (a test lists them).
+3. `sensitivity` (194): from a bound to a scale. Check ``steps``, ``score_steps``, and every
+   ``separate=True`` of the callers. `noise` (128): OpenDP's samplers and maps. Check ``secure``.
+4. `mechanisms` (287): the five steps of every look at private data. Check that steps 1 and 2 read
+   public numbers only, and that no exception of step 3 gets out.
 
 **The sum.** What is wrong here lets releases add up to more than was said.
 
-4. `budget` (120): exact epsilon. `account` (142): what one release may spend, and did.
-5. `ledger.entries` (376): what is written, and how older entries read today. `ledger.totals` (354):
-   what it adds up to; `counts` is the arithmetic.
-6. `ledger.names` (232): which dataset it is. `ledger.ledger` (337): charging and reading back.
-7. `ledger.file` (267): SQLite, and the check of the whole chain. `ledger.path` (276): the file on
-   disk, how it is made, and its lock.
+5. `budget` (120): exact epsilon. `account` (142): what one release may spend, and did. Check that
+   secure noise needs a charge.
+6. `ledger.terms` (84): what is paid for. `ledger.steps` (155): how many steps make up another.
+   `ledger.entries` (181): what is written, and its chain.
+7. `ledger.totals` (268): what entries add up to. Check `counts`, which is all of the arithmetic,
+   `in_force`, and what is refused. `ledger.references` (62): what an owner declares.
+8. `ledger.names` (70): under which name. `ledger.ledger` (269): charging. Check that the refusals,
+   the sum and the new entry are inside one transaction.
 
-**The words.** `statement` (355): what a release says of all this. `strength` (139): how strong that
-is. `seeded` (47): reproducible noise for studies, without a guarantee.
+**Keeping it.** What is wrong here could lose a charge in a crash or a race; tests/faults tries.
+
+9. `ledger.file` (224): SQLite, and the check of the whole chain before anything is added.
+   `ledger.lock` (115): one name and one writer.
+
+**What is said.** `statement` (227): what a release says of all this. Check `make_statement`: each
+figure is the account's or the ledger's.
+
+**To be skipped**, and why: nothing here can lower what is counted or open a seal.
+
+- `words` (145), `strength` (144), `schema` (48): statements in words, classes and JSON.
+- `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
+- `ledger.old` (66): entries of version 1. A ledger that was begun since reads the same without it.
+- `ledger.identity` (103), `ledger.sketch` (83): an aid against second names of the same data. It
+  refuses and warns, by public rows alone. `ledger.told` (58): warnings.
+- `ledger.path` (99), `ledger.making` (117): where the file is, and that it is made in one step.
 
 The names in ``__all__`` are for whoever builds a mechanism of their own; the modules are internal.
 """
