@@ -282,6 +282,37 @@ def test_angles_and_rows_of_the_ptdf_give_the_same_proved_cost(seed, slack):
 
 
 @FEW
+@given(seeds, st.sampled_from([slack for slack in SLACKS if slack.buses]))
+def test_columns_that_wait_outside_come_in_where_they_save(seed, slack):
+    network = random_network(seed, buses=9, islands=2, tight=0.6)
+    form, batch = formulation(network, slack)
+    every = certify(form, batch, [solve_lazily(LinearModel(form), batch, 0)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flows_module, "DENSE_ENTRIES", 0)
+        form, batch = formulation(network, slack)
+    model = LinearModel(form)
+    assert model.width == (form.columns.unit >= 0).sum() + 2 * form.islands
+    found = certify(form, batch, [solve_lazily(model, batch, 0)])
+    assert found.gap[0] <= 1e-9
+    assert found.cost[0] == pytest.approx(every.cost[0], rel=1e-9, abs=1e-9)
+
+
+def test_without_the_columns_that_wait_some_models_are_dearer(monkeypatch):
+    monkeypatch.setattr(flows_module, "DENSE_ENTRIES", 0)
+    gaps = []
+    for closed in (False, True):
+        if closed:
+            monkeypatch.setattr(LinearModel, "widen", lambda self, answer: False)
+        for seed in range(6):
+            network = random_network(seed, buses=9, islands=2, tight=0.6)
+            form, batch = formulation(network, Slack(lines=True, buses=True, price=50))
+            answer = solve_lazily(LinearModel(form), batch, 0)
+            gaps.append(certify(form, batch, [answer]).gap[0])
+    assert max(gaps[:6]) <= 1e-9
+    assert max(gaps[6:]) > 1e-3
+
+
+@FEW
 @given(seeds)
 def test_a_crowded_ladder_goes_over_to_angles_and_finds_the_same(seed):
     network = random_network(seed, buses=9, tight=1.1)

@@ -55,6 +55,11 @@ class AngleModel:
         self._scale = 1.0
         self._build()
 
+    @property
+    def width(self) -> int:
+        """How many columns there are, beside angles and overloads."""
+        return len(self.form.columns)
+
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
         bounds, count = batch.bounds, self._width
@@ -77,6 +82,10 @@ class AngleModel:
 
     def add(self, places: Ints) -> None:
         """Add nothing: all rows are there."""
+
+    def widen(self, answer: Answer) -> bool:
+        """Add nothing: all columns are there."""
+        return False
 
     def run(self) -> Answer:
         """Solve it from where it stands."""

@@ -20,16 +20,15 @@ from gridveil.grid.opf.certificates import Certified, certify, polished
 from gridveil.grid.opf.formulation import Batch, Formulation
 from gridveil.grid.opf.highs import (
     Answer,
-    InteriorWay,
     LinearModel,
     Outcome,
-    QuadraticModel,
     Solver,
     Way,
     add_all,
     solve_lazily,
     without_numbers,
 )
+from gridveil.grid.opf.quadratic import InteriorWay, QuadraticModel
 from gridveil.grid.opf.together import applies, solve_together
 
 Ints = NDArray[np.int64]
@@ -103,7 +102,7 @@ class Ladder:
         self._all_rows = all_rows
         self._models: dict[bool, Solver] = {}
         # Dense rows pay while they have no more entries than a few sparse models.
-        self._most = max(LEAST_ROWS, SPARSE_MODELS * size(form) / max(len(form.columns), 1))
+        self._most: float = max(LEAST_ROWS * len(form.columns), SPARSE_MODELS * size(form))
         if form.flows.dense is not None:
             self._most = np.inf  # all rows of a small network are there
         self._angles: AngleModel | None = None

@@ -3,10 +3,11 @@
 It begins with the balances alone. Rows of branches are added when a solution breaks their limit
 (see `lazily`), and stay: the next model of the population mostly needs the same ones.
 
-Models with quadratic costs go to Clarabel's interior point, on the few rows that matter:
-`min 1/2 x'Px + q'x` s.t. `Ax + s = b`, `s` zero (balances) or not below zero (bounds and branch
-rows). An interior point does not warm-start, but with the branch rows added lazily the programme
-has no more than the generators' columns and a handful of dense rows.
+**Columns that wait.** Shed and spill at every bus are two columns for each bus, and each would make
+every branch row longer, though hardly any is used. On a large network they wait outside, but for
+one of each in every island. Once no limit is broken, the prices of that solution tell which of
+them would save something, and these come in. If none would, the solution is optimal with all of
+them: their reduced costs have the right sign.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Protocol
 
-import clarabel  # type: ignore[import-untyped]
 import highspy
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csc_matrix, csr_array, diags_array, eye_array, vstack
+from scipy.sparse import csc_array, vstack
 
 from gridveil.grid.opf.formulation import FAR, Batch, Formulation
 
@@ -67,11 +67,18 @@ class Solver(Protocol):
     form: Formulation
     rows: Rows
 
+    @property
+    def width(self) -> int:
+        """How many entries a branch row may have."""
+
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
 
     def add(self, places: Ints) -> None:
         """Add rows, by their places in `Batch.room` of one model, flattened."""
+
+    def widen(self, answer: Answer) -> bool:
+        """Let columns in that wait outside, if they would save something; say whether any did."""
 
     def run(self) -> Answer:
         """Solve it."""
@@ -80,7 +87,7 @@ class Solver(Protocol):
 def solve_lazily(solver: Solver, batch: Batch, k: int, most: float = np.inf) -> Answer:
     """Solve model `k`, adding the rows that its solution breaks until none is left.
 
-    It is `CROWDED` if more than `most` rows would be needed.
+    It is `CROWDED` if the rows would have more than `most` entries.
     """
     answer = _add_broken(solver, batch, k, most)
     if answer.outcome is not Outcome.UNBOUNDED:
@@ -98,14 +105,18 @@ def _add_broken(solver: Solver, batch: Batch, k: int, most: float) -> Answer:
     while True:
         answer = solver.run()
         if answer.outcome is not Outcome.SOLVED:
+            if answer.outcome is Outcome.INFEASIBLE and solver.widen(answer):
+                continue
             return answer
         flow = solver.form.flow(answer.x[None])[0]
         over = np.concatenate([flow, -flow]) - room
         broken = np.flatnonzero(over > OVERLOAD)
         broken = broken[~solver.rows.has[broken]]
         if len(broken) == 0:
+            if solver.widen(answer):
+                continue
             return answer
-        if len(solver.rows.place) + ROWS_AT_ONCE > most:
+        if (len(solver.rows.place) + ROWS_AT_ONCE) * solver.width > most:
             return without_numbers(Outcome.CROWDED, solver.form)
         some = max(ROWS_AT_ONCE, len(broken) // SHARE_AT_ONCE)
         solver.add(broken[np.argsort(-over[broken], kind="stable")[:some]])
@@ -159,19 +170,28 @@ class LinearModel:
         self.form = form
         self.rows = Rows(len(form.flows.b))
         self._slack_of: dict[int, int] = {}
-        self._width = len(form.columns)
-        self._indices = np.arange(self._width, dtype=np.int32)
-        self._row_indices = np.arange(form.islands, dtype=np.int32)
         self._no_limit = np.full(0, -np.inf)
+        self._row_indices = np.arange(form.islands, dtype=np.int32)
+        self._inside = _first_inside(form)
+        # Columns that came in, in the order of HiGHS, and their places there.
+        self._taken: Ints = np.flatnonzero(self._inside)
+        self._place = np.arange(len(self._taken), dtype=np.int32)
         self._highs = quiet(way or Way())
         self._build()
+
+    @property
+    def width(self) -> int:
+        """How many entries a branch row may have."""
+        return len(self._taken)
 
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
         self._batch, self._k = batch, k
-        bounds, count = batch.bounds, self._width
-        self._highs.changeColsBounds(count, self._indices, bounds.low[k], bounds.high[k])
-        self._highs.changeColsCost(count, self._indices, bounds.lin[k])
+        bounds, some = batch.bounds, self._taken
+        self._highs.changeColsBounds(
+            len(some), self._place, bounds.low[k, some], bounds.high[k, some]
+        )
+        self._highs.changeColsCost(len(some), self._place, bounds.lin[k, some])
         demand = batch.demand[k]
         lower = np.concatenate([demand, self._no_limit])
         upper = np.concatenate([demand, batch.room[k].ravel()[self.rows.place]])
@@ -182,13 +202,12 @@ class LinearModel:
 
     def add(self, places: Ints) -> None:
         """Add rows `sign F x - v <= room`."""
-        lines, signs = self.rows.lines(places), self.rows.signs(places)
-        table = signs[:, None] * self.form.flows.rows(lines)[:, self.form.columns.bus]
+        lines, table = self.rows.lines(places), self._table(places, self._taken)
         starts, columns, values = [0], [], []
         for line, row in zip(lines, table, strict=True):
             kept = np.flatnonzero(np.abs(row) > NEGLIGIBLE)
             slack = self._slack(int(line))
-            columns.append(np.concatenate([kept, slack]))
+            columns.append(np.concatenate([self._place[kept], slack]))
             values.append(np.concatenate([row[kept], -np.ones(len(slack))]))
             starts.append(starts[-1] + len(columns[-1]))
         self.rows.extend(places)
@@ -205,6 +224,22 @@ class LinearModel:
             np.concatenate(values),
         )
 
+    def widen(self, answer: Answer) -> bool:
+        """Let columns in that would save something at the answer's prices; all if it has none."""
+        outside = np.flatnonzero(~self._inside)
+        if len(outside) and answer.outcome is Outcome.SOLVED:
+            bounds, form = self._batch.bounds, self.form
+            paid = form.flows.back(answer.prices[0] - answer.prices[1])[form.columns.bus[outside]]
+            reduced = bounds.lin[self._k, outside] + paid
+            reduced -= answer.balance[form.column_island[outside]]
+            # Each waits at zero, which is its lower or its upper end.
+            saved = np.where(bounds.low[self._k, outside] == 0, -reduced, reduced)
+            outside = outside[saved > TOLERANCE * max(1.0, form.slack.price)]
+        if len(outside) == 0:
+            return False
+        self._let_in(outside)
+        return True
+
     def run(self) -> Answer:
         """Solve it from where it stands."""
         self._highs.run()
@@ -213,13 +248,14 @@ class LinearModel:
             return without_numbers(outcome, self.form)
         solution = self._highs.getSolution()
         dual = np.array(solution.row_dual)
-        x = np.array(solution.col_value)[: self._width]
+        x = np.zeros(len(self.form.columns))
+        x[self._taken] = np.array(solution.col_value)[self._place]
         islands = self.form.islands
         # A row `<=` has a dual below zero in a minimisation; its price is the other way round.
         return Answer(outcome, x, dual[:islands], self.rows.spread(-dual[islands:]))
 
     def _build(self) -> None:
-        count, islands = self._width, self.form.islands
+        count, islands = len(self._taken), self.form.islands
         none = np.zeros(0)
         self._highs.addRows(
             islands, np.zeros(islands), np.zeros(islands), 0, np.zeros(islands, np.int32),
@@ -231,9 +267,41 @@ class LinearModel:
             np.zeros(count),
             np.zeros(count),
             count,
-            self._indices,
-            self.form.column_island.astype(np.int32),
+            self._place,
+            self.form.column_island[self._taken].astype(np.int32),
             np.ones(count),
+        )
+
+    def _let_in(self, columns: Ints) -> None:
+        """Add columns, with their entries in the balances and in all branch rows."""
+        bounds, k, islands, count = self._batch.bounds, self._k, self.form.islands, len(columns)
+        first = self._highs.getNumCol()
+        own = csc_array(
+            (np.ones(count), (self.form.column_island[columns], np.arange(count))),
+            shape=(islands, count),
+        )
+        table = self._table(self.rows.place, columns)
+        table[np.abs(table) <= NEGLIGIBLE] = 0.0
+        matrix = csc_array(vstack([own, csc_array(table)]))
+        self._highs.addCols(
+            count,
+            bounds.lin[k, columns],
+            bounds.low[k, columns],
+            bounds.high[k, columns],
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        self._inside[columns] = True
+        self._taken = np.concatenate([self._taken, columns])
+        self._place = np.concatenate([self._place, first + np.arange(count, dtype=np.int32)])
+
+    def _table(self, places: Ints, columns: Ints) -> Floats:
+        """Entries of branch rows, by their places, in some columns."""
+        rows = self.form.flows.rows(self.rows.lines(places))
+        return np.asarray(
+            self.rows.signs(places)[:, None] * rows[:, self.form.columns.bus[columns]]
         )
 
     def _slack(self, line: int) -> list[int]:
@@ -245,6 +313,19 @@ class LinearModel:
             none = np.zeros(0)
             self._highs.addCol(self.form.slack.price, 0.0, np.inf, 0, none.astype(np.int32), none)
         return [self._slack_of[line]]
+
+
+def _first_inside(form: Formulation) -> Bools:
+    """Which columns a model begins with: all, but those of the buses on a large network."""
+    found = np.ones(len(form.columns), dtype=bool)
+    if form.flows.dense is not None or not form.slack.buses:
+        return found
+    bought = np.flatnonzero(form.columns.unit < 0)
+    found[bought] = False
+    # One of each kind in every island, so that its balance can always be met.
+    for kind in np.split(bought, 2):
+        found[kind[np.unique(form.column_island[kind], return_index=True)[1]]] = True
+    return found
 
 
 def without_numbers(outcome: Outcome, form: Formulation) -> Answer:
@@ -282,115 +363,3 @@ def quiet(way: Way) -> highspy.Highs:
     for name, value in options.items():
         highs.setOptionValue(name, value)
     return highs
-
-
-@dataclass(frozen=True)
-class InteriorWay:
-    """How tightly Clarabel is to solve, and whether it may rescale the data."""
-
-    tolerance: float = 1e-11
-    equilibrate: bool = True
-
-
-class QuadraticModel:
-    """A quadratic programme in Clarabel, with the interface of `LinearModel`."""
-
-    def __init__(self, form: Formulation, way: InteriorWay | None = None) -> None:
-        self.form = form
-        self.rows = Rows(len(form.flows.b))
-        self._way = way or InteriorWay()
-        self._branch_rows: list[Floats] = []
-
-    def load(self, batch: Batch, k: int) -> None:
-        """Take the numbers of model `k`."""
-        self._batch, self._k = batch, k
-
-    def add(self, places: Ints) -> None:
-        """Add rows `sign F x - v <= room`."""
-        lines, signs = self.rows.lines(places), self.rows.signs(places)
-        table = signs[:, None] * self.form.flows.rows(lines)[:, self.form.columns.bus]
-        self._branch_rows.extend(np.where(np.abs(table) > NEGLIGIBLE, table, 0.0))
-        self.rows.extend(places)
-
-    def run(self) -> Answer:
-        """Solve it."""
-        bounds, k, width = self._batch.bounds, self._k, len(self.form.columns)
-        slack_lines, to_slack = self._slacks()
-        low = np.concatenate([bounds.low[k], np.zeros(len(slack_lines))])
-        high = np.concatenate([bounds.high[k], np.full(len(slack_lines), np.inf)])
-        lin = np.concatenate([bounds.lin[k], np.full(len(slack_lines), self.form.slack.price)])
-        quad = np.concatenate([bounds.quad[k], np.zeros(len(slack_lines))])
-        blocks = [self._balances(len(slack_lines)), self._limits(to_slack)]
-        A, b = _stack(blocks, low, high)
-        islands = self.form.islands
-        # In units of the typical cost and power Clarabel's tolerances mean something.
-        unit, price = max(np.abs(b).max(initial=1.0), 1.0), max(np.abs(lin).max(initial=1.0), 1e-6)
-        P = csc_matrix(diags_array(2.0 * quad * unit / price))
-        cones = [clarabel.ZeroConeT(islands), clarabel.NonnegativeConeT(len(b) - islands)]
-        found = clarabel.DefaultSolver(
-            P, lin / price, csc_matrix(A), b / unit, cones, self._settings()
-        ).solve()
-        outcome = _outcome(found.status)
-        if outcome is not Outcome.SOLVED:
-            return without_numbers(outcome, self.form)
-        z = np.array(found.z) * price
-        rows = z[islands : islands + len(self.rows.place)]
-        x = np.array(found.x)[:width] * unit
-        return Answer(outcome, x, -z[:islands], self.rows.spread(rows))
-
-    def _slacks(self) -> tuple[Ints, csr_array]:
-        """Give the branches that have slack, and where it stands in the branch rows."""
-        count = len(self.rows.place)
-        if not self.form.slack.lines:
-            return np.zeros(0, np.int64), csr_array((count, 0))
-        lines, place = np.unique(self.rows.lines(self.rows.place), return_inverse=True)
-        entries = (-np.ones(count), (np.arange(count), place))
-        return lines, csr_array(entries, shape=(count, len(lines)))
-
-    def _balances(self, slacks: int) -> tuple[csr_array, Floats]:
-        width = len(self.form.columns)
-        entries = (np.ones(width), (self.form.column_island, np.arange(width)))
-        matrix = csr_array(entries, shape=(self.form.islands, width + slacks))
-        return matrix, self._batch.demand[self._k]
-
-    def _limits(self, to_slack: csr_array) -> tuple[csr_array, Floats]:
-        width = len(self.form.columns)
-        dense = np.array(self._branch_rows).reshape(len(self.rows.place), width)
-        both = np.hstack([dense, to_slack.toarray()])
-        return csr_array(both), self._batch.room[self._k].ravel()[self.rows.place]
-
-    def _settings(self) -> clarabel.DefaultSettings:
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.max_threads = 1
-        settings.equilibrate_enable = self._way.equilibrate
-        settings.tol_gap_abs = self._way.tolerance
-        settings.tol_gap_rel = self._way.tolerance
-        settings.tol_feas = self._way.tolerance
-        return settings
-
-
-def _stack(
-    blocks: list[tuple[csr_array, Floats]], low: Floats, high: Floats
-) -> tuple[csc_array, Floats]:
-    """Put the finite bounds of the columns under the rows."""
-    every = csr_array(eye_array(len(low)))
-    below, above = np.flatnonzero(np.isfinite(high)), np.flatnonzero(np.isfinite(low))
-    matrices = [block[0] for block in blocks] + [every[below], -every[above]]
-    rights = [block[1] for block in blocks] + [high[below], -low[above]]
-    A = csc_array(vstack([m for m in matrices if m.shape[0]]))
-    return A, np.concatenate(rights)
-
-
-def _outcome(status: clarabel.SolverStatus) -> Outcome:
-    # AlmostSolved and InsufficientProgress are answers too: the certificate decides.
-    names = {
-        "Solved": Outcome.SOLVED,
-        "AlmostSolved": Outcome.SOLVED,
-        "InsufficientProgress": Outcome.SOLVED,
-        "PrimalInfeasible": Outcome.INFEASIBLE,
-        "AlmostPrimalInfeasible": Outcome.INFEASIBLE,
-        "DualInfeasible": Outcome.UNBOUNDED,
-        "AlmostDualInfeasible": Outcome.UNBOUNDED,
-    }
-    return names.get(str(status), Outcome.FAILED)
