@@ -31,7 +31,7 @@ TABLE = [
     (f"wind release calm.csv {W} -o out", 2, "name features"),
     (f"wind release bare {W} -o out", 2, None),
     # settings
-    (f"wind release t.csv {C} --capacity big", 2, "'big' is no number"),
+    (f"wind release t.csv {C} --capacity big", 2, "'big' is not a number"),
     (f"wind release t.csv {C} --capacity 0", 2, "capacity"),
     (f"wind release t.csv {C} --capacity T1=5", 2, "turbine"),
     (f"wind release t.csv {A} --alpha 0", 2, "Write alpha as 1, 0.1, 1/3 or 15%"),

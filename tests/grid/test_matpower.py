@@ -182,7 +182,10 @@ WRONG = {
     "unknown bus": (edit("gen", 0, 0, 8), r"mpc.gen row 1: there is no such bus \(bus 8\)"),
     "unknown end": (edit("branch", 1, 1, 8), r"mpc.branch row 2: there is no such bus"),
     "duplicate": (edit("bus", 1, 0, 3), "bus 3: the number is not unique"),
-    "half a bus": (edit("bus", 1, 0, 2.5), "mpc.bus row 2: the bus number is no positive integer"),
+    "half a bus": (
+        edit("bus", 1, 0, 2.5),
+        "mpc.bus row 2: the bus number is not a positive integer",
+    ),
     "type": (edit("bus", 1, 1, 7), "mpc.bus row 2: there is no such type of bus"),
     "status": (edit("gen", 1, 7, np.nan), "mpc.gen row 2: it has no status"),
     "load": (edit("bus", 1, 2, np.nan), "bus 2: not a finite number"),

@@ -279,7 +279,7 @@ def test_islands():
 def test_read_case_tells_what_it_can_read():
     with pytest.raises(InputError, match=r"ends in one of \.m, \.json, \.nc"):
         read_case("grid.xlsx")
-    with pytest.raises(InputError, match="type dict is no network"):
+    with pytest.raises(InputError, match="Expected a network, got an object of type dict"):
         read_case({})
 
 

@@ -34,7 +34,7 @@ def matching(name: str | None, *, fast: bool = False) -> dict[str, Callable[[], 
     Raises
     ------
     InputError
-        Where there is none.
+        If there is none.
     """
     known = {one: make for one, make in AUDITS.items() if not (fast and one in FULL_ONLY)}
     found = {one: make for one, make in known.items() if one.startswith(name or "")}

@@ -31,7 +31,7 @@ FALSE_ALARM = 1e-4
 """The probability that a run calls any correct mechanism broken, at most."""
 
 Sampler = Callable[[int], Outcomes]
-"""Gives the outcomes of so many independent runs, one a row."""
+"""Gives the outcomes of so many independent runs, a row for each."""
 
 Progress = Callable[[int, int], None]
 

@@ -57,7 +57,7 @@ def check_output(path: Path | None, kind: Kind, inputs: Iterable[Path | str | No
     Raises
     ------
     InputError
-        Where it can't be written, is an input, is inside a bundle, or is there and of another kind.
+        If it can't be written, is an input, is inside a bundle, or is there and of another kind.
     """
     if path is None:
         return
@@ -65,7 +65,9 @@ def check_output(path: Path | None, kind: Kind, inputs: Iterable[Path | str | No
     _refuse_inputs(target, inputs)
     endings = " or ".join(kind.starts)
     if target.suffix.lower() not in kind.starts:
-        raise InputError(f"{path} is no name of {kind.name}.", remedy=f"Let it end in {endings}.")
+        raise InputError(
+            f"{path} is not a name for {kind.name}.", remedy=f"Choose a name ending in {endings}."
+        )
     folder = target.parent
     if os.path.isdir(target) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise InputError(
@@ -95,7 +97,7 @@ def check_bundle(
     Raises
     ------
     InputError
-        Where it can't be written, or would take an input or the ledger away with an older bundle.
+        If it can't be written, or would take an input or the ledger away with an older bundle.
     """
     from gridveil.privacy.ledger import ledger_path
     from gridveil.release.bundle import check_target

@@ -32,7 +32,8 @@ RunsOption = Annotated[
     int | None, typer.Option(help="Runs a cell. Default: the study's own.", show_default=False)
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option(help="Worker processes. Default: one a core.", show_default=False)
+    int | None,
+    typer.Option(help="Worker processes. Default: one for each core.", show_default=False),
 ]
 ClusterOption = Annotated[
     str | None, typer.Option(help="Work on the Dask cluster with this scheduler address.")

@@ -28,7 +28,7 @@ def command(
 
 
 def run_verify(folder: Path, *, as_json: bool, quiet: bool) -> int:
-    """Print the findings and give back the exit code."""
+    """Print the findings and return the exit code."""
     from dataclasses import asdict
 
     from gridveil.release.verification import verify_bundle

@@ -220,7 +220,7 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(
-            f"The capacity {text!r} is no number.",
+            f"The capacity {text!r} is not a number.",
             remedy="Write --capacity 2750, or --capacity T1=2750 --capacity T2=3000.",
         ) from None
 

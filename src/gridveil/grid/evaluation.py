@@ -161,7 +161,7 @@ class Evaluation:
         Raises
         ------
         InputError
-            Where the file would be inside a bundle, or can't be written.
+            If the file would be inside a bundle, or can't be written.
         """
         return write_owner_file(path, owner_page(self.statement, owner_sections(self), OWNER_MARK))
 
@@ -242,7 +242,7 @@ def evaluate(
     Raises
     ------
     InputError
-        Where the bundle is no grid release, or the network is not the one it was made from.
+        If the bundle is not a grid release, or the network is not the one it was made from.
     """
     folder = Path(bundle)
     statement = _statement(folder)

@@ -248,7 +248,7 @@ def _models(network: Network, solutions: Solutions, served: NDArray[np.bool_]) -
         text += " The released network serves all of them."
     else:
         warnings = (
-            f"{served_words(int(served.sum()), count)} Where this is not expected, its owner "
+            f"{served_words(int(served.sum()), count)} If this is not expected, its owner "
             "should check the range and the units of the case.",
         )
     return Section("What the models do on it", text, pictures, figures, warnings=warnings)

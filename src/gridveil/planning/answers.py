@@ -73,7 +73,7 @@ class Planner:
         Raises
         ------
         InputError
-            Where there is no such kind of release.
+            If there is no such kind of release.
         """
         kind = self.kinds.get(text_of(asked.get("kind")))
         if kind is None:

@@ -29,7 +29,7 @@ def make_kinds(
     Raises
     ------
     InputError
-        Where the file can't be read.
+        If the file can't be read.
     """
     from gridveil.grid import read_case
     from gridveil.planning.grid import Grid

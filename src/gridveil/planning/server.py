@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.headers.get("Content-Type", "").split(";")[0].strip() != "application/json":
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Ask in JSON.")
         elif (asked := _parsed(body)) is None:
-            self._refuse(HTTPStatus.BAD_REQUEST, "This is no question that the page asks.")
+            self._refuse(HTTPStatus.BAD_REQUEST, "The page does not ask this question.")
         else:
             try:
                 self._send_json(self.server.planner.answer(asked))

@@ -205,6 +205,6 @@ def _capacity(text: str) -> float:
         number = math.nan
     if not (math.isfinite(number) and number > 0):
         raise InputError(
-            "The nameplate capacity is no positive number.", remedy="Write 2750, for example."
+            "The nameplate capacity is not a positive number.", remedy="Write 2750, for example."
         )
     return number

@@ -30,7 +30,7 @@ def exact(value: Exact, *, name: str, unit: str | None = None) -> Fraction:
     Raises
     ------
     InputError
-        Where the value is not a positive number of reasonable length.
+        If the value is not a positive number of reasonable length.
     """
     number = _parse(value)
     share = str(value).strip().endswith("%")

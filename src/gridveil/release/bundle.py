@@ -35,7 +35,7 @@ def check_target(folder: Path | str, *, force: bool = False) -> Path:
     Raises
     ------
     InputError
-        Where something is there already (unless ``force`` and it is a bundle), or the place
+        If something is there already (unless ``force`` and it is a bundle), or the place
         can't be written.
     """
     try:
@@ -94,7 +94,7 @@ def check_owner_file(path: Path | str) -> Path:
     Raises
     ------
     InputError
-        Where it would be inside a bundle, or the place can't be written.
+        If it would be inside a bundle, or the place can't be written.
     """
     target = Path(path).expanduser().absolute()
     inside = [folder for folder in target.resolve().parents if (folder / STATEMENT_FILE).exists()]
@@ -118,7 +118,7 @@ def write_owner_file(path: Path | str, text: str) -> Path:
     Raises
     ------
     InputError
-        Where the file would be inside a bundle, or can't be written.
+        If the file would be inside a bundle, or can't be written.
     """
     target = check_owner_file(path)
     target.touch(mode=0o600)
@@ -134,7 +134,7 @@ def write_bundle(
     *,
     force: bool = False,
 ) -> tuple[Path, Statement]:
-    """Write a bundle and give back its folder and its statement with the files' digests.
+    """Write a bundle and return its folder and its statement with the files' digests.
 
     Should another process take the folder's name in the meantime, the bundle goes to a free name
     beside it: what was paid for is never thrown away.
@@ -180,7 +180,7 @@ def read_statement(folder: Path | str) -> Statement:
     Raises
     ------
     InputError
-        Where there is none, or it was changed since.
+        If there is none, or it was changed since.
     """
     try:
         text = (Path(folder) / STATEMENT_FILE).read_bytes()

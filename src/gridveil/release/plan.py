@@ -67,12 +67,12 @@ class Release:
         return table_snippets(tuple(self.files))
 
     def write(self, folder: Path | str, *, force: bool = False) -> Path:
-        """Write the bundle in one step and give back its folder.
+        """Write the bundle in one step and return its folder.
 
         Raises
         ------
         InputError
-            Where ``folder`` is taken or can't be written; the release is still in memory.
+            If ``folder`` is taken or can't be written; the release is still in memory.
         """
         page = report_page(self.statement, tuple(self.files), self.sections(), self.loading())
         files = {**self.files, REPORT_FILE: lambda path: _write_text(path, page)}

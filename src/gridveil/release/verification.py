@@ -53,7 +53,7 @@ def _findings(root: Path) -> list[Finding]:
         raise InputError(f"There is no folder {root}.", remedy="Name the folder of a bundle.")
     path = root / STATEMENT_FILE
     if path.is_symlink() or not path.is_file() or path.stat().st_size > _SIZE_LIMIT:
-        return [Finding("statement", False, f"There is no {STATEMENT_FILE}: this is no bundle.")]
+        return [Finding("statement", False, f"There is no {STATEMENT_FILE}: this is not a bundle.")]
     text = path.read_bytes()
     body, problem = _read(text)
     if problem is not None:

@@ -75,7 +75,7 @@ def make_case(source: str, models: int, seed: int, spread: float = 0.125) -> Cas
     Raises
     ------
     InputError
-        Where the network can't be used, or serves too few of the models that are sampled.
+        If the network can't be used, or serves too few of the models that are sampled.
     """
     network = _network(source)
     population, real = _served(network, models, seed, spread)

@@ -47,7 +47,7 @@ class Fig4(Study):
         return {key: value for key, value in super().settings().items() if key != "line"}
 
     def cells(self) -> list[Cell]:
-        """One a version, alpha and T; certified has no T."""
+        """One for each version, alpha and T; certified has no T."""
         return [
             {"method": version, "alpha": alpha, "rounds": rounds, "epsilon": self.epsilon}
             for version in self.versions

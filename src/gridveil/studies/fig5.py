@@ -39,7 +39,7 @@ class Fig5(Study):
     data_seed: int = 0
 
     def cells(self) -> list[Cell]:
-        """One a version, alpha and T; certified has no T."""
+        """One for each version, alpha and T; certified has no T."""
         return [
             {"method": version, "alpha": alpha, "rounds": rounds, "epsilon": self.epsilon}
             for version in self.versions

@@ -59,9 +59,9 @@ def run_study(
     Raises
     ------
     InputError
-        Where the folder holds results of other settings.
+        If the folder holds results of other settings.
     GridveilError
-        Where a run failed or a worker died; what was done is kept.
+        If a run failed or a worker died; what was done is kept.
     """
     say = progress or (lambda done, total: None)
     with Store(folder, plan) as store:

@@ -36,7 +36,7 @@ class Store:
     Raises
     ------
     InputError
-        Where the folder holds something else, results of other settings, or is in use.
+        If the folder holds something else, results of other settings, or is in use.
     """
 
     def __init__(self, folder: Path | str, plan: Plan) -> None:
@@ -123,7 +123,7 @@ class Store:
         if (self.folder / HEADER_FILE).exists():
             return
         if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"{self.folder} is no folder.", remedy="Name a new folder.")
+            raise InputError(f"{self.folder} is not a folder.", remedy="Name a new folder.")
         # A study that was killed at its very beginning leaves these.
         early = {_PARTS, f"{HEADER_FILE}.partial"}
         if self.folder.exists() and {path.name for path in self.folder.iterdir()} - early:

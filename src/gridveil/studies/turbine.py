@@ -124,7 +124,7 @@ def file_turbine(path: Path, speed: str, power: str, capacity: float) -> Turbine
     Raises
     ------
     InputError
-        Where they can't be used.
+        If they can't be used.
     """
     if not (np.isfinite(capacity) and capacity > 0):
         raise InputError(f"The capacity {capacity} is not a positive number.")

@@ -37,7 +37,7 @@ def by_processes(plan: Plan, shared: Any, runs: Sequence[Run], workers: int) -> 
     Raises
     ------
     GridveilError
-        Where a run failed or a worker died.
+        If a run failed or a worker died.
     """
     if workers < 1:
         raise InputError(f"A study needs 1 worker or more, not {workers}.")

@@ -32,7 +32,7 @@ def rts96(variant: str | None = None) -> Network:
     Raises
     ------
     InputError
-        Where there is no such variant.
+        If there is no such variant.
     """
     if variant not in (None, "paper"):
         raise InputError(

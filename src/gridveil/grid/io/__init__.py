@@ -100,7 +100,7 @@ def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        Where an entry is no number, by the column's name: what the entry is may be private.
+        If an entry is not a number, by the column's name: what the entry is may be private.
     """
     import pandas as pd
 
@@ -215,7 +215,7 @@ def read_case(
     Raises
     ------
     InputError
-        Where the kind is unknown, its package is missing, or the network has problems: all of
+        If the kind is unknown, its package is missing, or the network has problems: all of
         them are named. Whether costs are convex, and values of parameters finite, is not asked
         here, since they may be private: `problems` tells.
     """
@@ -224,7 +224,7 @@ def read_case(
         kind = SUFFIXES.get(suffix)
         if kind is None:
             raise InputError(
-                f"'{Path(source).name}' is no network that can be read.",
+                f"'{Path(source).name}' is not a network that can be read.",
                 remedy=f"Give a file that ends in one of {', '.join(SUFFIXES)}.",
             )
     else:
@@ -232,7 +232,7 @@ def read_case(
         kind = next((package for package in packages if package in OBJECTS), None)
         if kind is None:
             raise InputError(
-                f"An object of type {type(source).__name__} is no network.",
+                f"Expected a network, got an object of type {type(source).__name__}.",
                 remedy="Give a path, a pandapower net or a PyPSA network.",
             )
     given = {"snapshot": snapshot, "full_availability": full_availability}

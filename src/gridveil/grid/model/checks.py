@@ -78,7 +78,7 @@ def check(network: Network) -> Network:
     Raises
     ------
     ProblemsFound
-        Where something is: it lists the first problems and counts the rest.
+        If something is: it lists the first problems and counts the rest.
     """
     refuse(f"Network '{network.name}'", problems(network))
     return network

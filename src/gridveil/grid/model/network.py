@@ -191,13 +191,13 @@ class Network:
     notes: tuple[str, ...] = field(default=())
 
     def with_capacity(self, capacity: ArrayLike) -> Network:
-        """The same network with other line capacities (MW, one a branch)."""
+        """The same network with other line capacities (MW, one for each branch)."""
         return replace(
             self, branches=replace(self.branches, capacity=as_floats(capacity, "capacity"))
         )
 
     def with_load(self, load: ArrayLike) -> Network:
-        """The same network with other loads (MW, one a bus)."""
+        """The same network with other loads (MW, one for each bus)."""
         return replace(self, buses=replace(self.buses, load=as_floats(load, "load")))
 
     def with_limits(self, p_min: ArrayLike, p_max: ArrayLike) -> Network:
@@ -206,7 +206,7 @@ class Network:
         return replace(self, generators=replace(self.generators, p_min=low, p_max=high))
 
     def with_linear_costs(self, linear: ArrayLike) -> Network:
-        """The same network with linear costs alone ($/MWh, one a generator)."""
+        """The same network with linear costs alone ($/MWh, one for each generator)."""
         zeros, points = np.zeros(len(self.generators)), (None,) * len(self.generators)
         slope = as_floats(linear, "linear")
         units = replace(
@@ -298,7 +298,7 @@ class Network:
         Raises
         ------
         InputError
-            Where a parameter or a range can't be used.
+            If a parameter or a range can't be used.
         """
         from gridveil.grid.model.public import split
 

@@ -255,7 +255,7 @@ def check_parameters(given: str | Sequence[str]) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        Where one is unknown or named twice, or there is none.
+        If one is unknown or named twice, or there is none.
     """
     if isinstance(given, str):
         given = [name.strip() for name in given.split(",")]

@@ -87,7 +87,7 @@ class Population:
         Raises
         ------
         InputError
-            Where it does not: every problem is named.
+            If it does not: every problem is named.
         """
         refuse("The population", self.problems(network))
         return self
@@ -129,7 +129,7 @@ class Population:
         Raises
         ------
         InputError
-            Where the file does not fit the network.
+            If the file does not fit the network.
         """
         names = {array: getattr(network, table).name for array, table in TABLE.items()}
         arrays, size, private = files.read(path, names)
@@ -185,7 +185,7 @@ def sample_population(
     Raises
     ------
     InputError
-        Where a number makes no sense, or values of a private parameter are asked for.
+        If a number makes no sense, or values of a private parameter are asked for.
     """
     models = _count(size, 1, "A population needs 1 model or more, not {}.")
     rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))

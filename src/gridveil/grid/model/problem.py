@@ -112,7 +112,7 @@ class ReleaseProblem:
         """Raise where no bound on a cost's move is proved for these parameters together."""
         if {"cost", "generator_limit"} <= set(self.public.parameters):
             raise InputError(
-                "Where costs and generator limits are private together, no bound on a cost is "
+                "If costs and generator limits are private together, no bound on a cost is "
                 "known, so that no cost can be asked for.",
                 remedy='Use method="certified", which asks for none.',
             )

@@ -165,7 +165,7 @@ class PublicNetwork:
         Raises
         ------
         InputError
-            Where the number of values is another one, or some are missing.
+            If the number of values is another one, or some are missing.
         """
         what = ", ".join(self.parameters)
         vector = as_floats(values, what)

@@ -24,7 +24,7 @@ def check_ranges(
     Raises
     ------
     InputError
-        Where a range is missing, is for another parameter, or can't be used.
+        If a range is missing, is for another parameter, or can't be used.
     """
     if not isinstance(limits, Mapping):
         if len(parameters) > 1:
@@ -76,7 +76,7 @@ def default_range(network: Network, parameters: tuple[str, ...], name: str) -> R
     Raises
     ------
     InputError
-        Where none of it is public, so that the owner must name a range.
+        If none of it is public, so that the owner must name a range.
     """
     if name == "cost":
         return -1000.0, 1000.0

@@ -119,7 +119,7 @@ def declared(
     Raises
     ------
     InputError
-        Where a rule can't be read, or is for a parameter that is not private.
+        If a rule can't be read, or is for a parameter that is not private.
     """
     rules = {} if only is None else only
     if isinstance(rules, str):

@@ -216,7 +216,7 @@ def solve_population(
     population
         The models; by default one, the network as it is.
     capacity
-        Capacities in MW, one a branch, in place of the network's; any sign, `inf` for none.
+        Capacities in MW, one for each branch, in place of the network's; any sign, `inf` for none.
     model
         "strict": costs are infinite where limits can't be met. "relaxed": flows may pass their
         limits at `slack_price` a MW, so every capacity vector has a cost. "shed": load may be

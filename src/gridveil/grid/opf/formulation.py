@@ -126,7 +126,7 @@ def check_capacity(network: Network, capacity: object) -> Floats:
     values = np.asarray(given, dtype=float)
     if values.shape != (len(network.branches),) or np.isnan(values).any():
         raise InputError(
-            f"capacity needs {len(network.branches)} numbers, one a branch, none missing.",
+            f"capacity needs {len(network.branches)} numbers, one for each branch, none missing.",
             remedy="Use inf for a branch without a limit.",
         )
     return values

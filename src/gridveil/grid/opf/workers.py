@@ -44,7 +44,7 @@ def connect(address: str) -> Any:
     Raises
     ------
     InputError
-        Where Dask is not installed or the scheduler does not answer.
+        If Dask is not installed or the scheduler does not answer.
     """
     try:
         from distributed import Client

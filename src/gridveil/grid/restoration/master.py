@@ -229,7 +229,7 @@ def linear(
 ) -> tuple[Floats, Floats] | None:
     """The least of ``cost @ x`` with ``left <= matrix @ x <= right``: ``x`` and the rows' prices.
 
-    By HiGHS, from scratch; None where there is no solution.
+    By HiGHS, from scratch; None if there is no solution.
     """
     rows = sparse.csr_array(matrix)
     model = highspy.HighsLp()

@@ -61,7 +61,7 @@ class Holding:
         Raises
         ------
         Unsolved
-            Where no values in the box serve the models, or a solver gave up.
+            If no values in the box serve the models, or a solver gave up.
         """
         self._describe(ground, models)
         programme = Embedded(

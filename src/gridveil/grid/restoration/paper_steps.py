@@ -69,7 +69,7 @@ class Matcher:
         Raises
         ------
         Unsolved
-            Where no values in the box serve the models, or a solver gave up.
+            If no values in the box serve the models, or a solver gave up.
         """
         ground = Ground(self._private, models, goals, start, self._low, self._high)
         if self._embeds(models):
@@ -289,7 +289,7 @@ class Programme:
         Raises
         ------
         Unsolved
-            Where no values keep to the cuts.
+            If no values keep to the cuts.
         """
         self._solver.run()
         status = self._solver.getModelStatus()

@@ -85,11 +85,11 @@ class _Dense:
         self._fit = np.exp(distance.min(axis=1, keepdims=True) - distance)
 
     def gather(self, weights: Floats) -> Floats:
-        """Sums over the points, weighed by their likelihood: one an entry."""
+        """Sums over the points, weighed by their likelihood: one for each entry."""
         return np.asarray(self._fit @ weights)
 
     def spread(self, weights: Floats) -> Floats:
-        """Sums over the entries: one a point."""
+        """Sums over the entries: one for each point."""
         return np.asarray(weights @ self._fit)
 
 
@@ -121,12 +121,12 @@ class _Even:
         self._to_left, self._to_right = np.exp(-into), np.exp(into - step / scale)
 
     def gather(self, weights: Floats) -> Floats:
-        """Sums over the points, weighed by their likelihood: one an entry."""
+        """Sums over the points, weighed by their likelihood: one for each entry."""
         left, right = self._run(weights), self._run(weights[::-1])[::-1]
         return np.asarray(left[self._left] * self._to_left + right[self._left + 1] * self._to_right)
 
     def spread(self, weights: Floats) -> Floats:
-        """Sums over the entries: one a point."""
+        """Sums over the entries: one for each point."""
         size = len(self.points)
         left = np.bincount(self._left, weights * self._to_left, size).astype(np.float64)
         right = np.bincount(self._left + 1, weights * self._to_right, size).astype(np.float64)

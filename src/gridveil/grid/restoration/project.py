@@ -155,7 +155,7 @@ def serve(
     Raises
     ------
     Unsolved
-        Where a solver gave up on a public problem.
+        If a solver gave up on a public problem.
     """
     say = progress or (lambda words: None)
     rounding = Rounding(decimals, unit)

@@ -177,7 +177,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            Where the chain does not hold: what a damaged ledger adds up to is not to be trusted.
+            If the chain does not hold: what a damaged ledger adds up to is not to be trusted.
         """
         found = self._file.entries()
         return found if dataset is None else _of(dataset, found)

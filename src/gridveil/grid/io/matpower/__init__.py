@@ -43,7 +43,7 @@ def read(source: str | os.PathLike[str]) -> Network:
     Raises
     ------
     InputError
-        Where the file can't be read, is not plain data, or describes no network that can be
+        If the file can't be read, is not plain data, or describes no network that can be
         solved: every problem of the network is named.
     """
     path = Path(source)
@@ -65,7 +65,7 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     InputError
-        Where elements were added or removed since, or a value has no place in the format.
+        If elements were added or removed since, or a value has no place in the format.
     """
     data = _data(network)
     if data is None:
@@ -82,12 +82,12 @@ def write_release(
 ) -> mt.CaseTables:
     """Write a network whose `parameters` were released: a new text, from the allow-list alone.
 
-    It gives back the tables; where `path` is None that is all.
+    It returns the tables; if `path` is None that is all.
 
     Raises
     ------
     InputError
-        Where a parameter is unknown, or a released value has no place in the format.
+        If a parameter is unknown, or a released value has no place in the format.
     """
     private = check_parameters(parameters)
     units = network.generators

@@ -32,7 +32,7 @@ def encode(network: Network, tables: mt.CaseTables, before: Network) -> mt.CaseT
     Raises
     ------
     InputError
-        Where elements were added, removed or moved, or a value has no place in the format.
+        If elements were added, removed or moved, or a value has no place in the format.
     """
     _check_same_elements(network, before)
     return replace(

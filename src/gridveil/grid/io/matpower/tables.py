@@ -74,7 +74,7 @@ def to_network(tables: CaseTables, what: str) -> Network:
     Raises
     ------
     InputError
-        Where a table is too narrow, or a row points to a bus that is not there.
+        If a table is too narrow, or a row points to a bus that is not there.
     """
     _check_widths(tables, what)
     _check_rows(tables, what)
@@ -112,7 +112,7 @@ def _check_rows(tables: CaseTables, what: str) -> None:
         Problem(
             f"mpc.bus row {row + 1}",
             f"{known[row]:g}",
-            "the bus number is no positive integer",
+            "the bus number is not a positive integer",
             "Number buses 1, 2, 3 and so on.",
         )
         for row in np.flatnonzero(~((known >= 1) & (known < 2**53) & (known == np.round(known))))

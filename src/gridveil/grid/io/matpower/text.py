@@ -99,7 +99,7 @@ def scan(text: str, file: str) -> CaseText:
     Raises
     ------
     InputError
-        Where a table is missing or damaged, or a statement is not plain data.
+        If a table is missing or damaged, or a statement is not plain data.
     """
     plain = _blank(text, file)
     name, values = _statements(plain, text, file)

@@ -76,7 +76,7 @@ def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None)
     Raises
     ------
     InputError
-        Where pandapower is not installed, the file is no net, or the net can't be a DC model.
+        If pandapower is not installed, the file is not a net, or the net can't be a DC model.
     """
     library = optional_library("pandapower")
     if isinstance(source, str | os.PathLike):
@@ -85,7 +85,7 @@ def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None)
         net = copy.deepcopy(source)
     else:
         raise InputError(
-            f"An object of type {type(source).__name__} is no pandapower net.",
+            f"Expected a pandapower net, got an object of type {type(source).__name__}.",
             remedy="Give a pandapower net or the path of its .json file.",
         )
     if max_loading is not None:
@@ -101,7 +101,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     Raises
     ------
     InputError
-        Where the network did not come from pandapower, or a value has no column to go to.
+        If the network did not come from pandapower, or a value has no column to go to.
     """
     net = copy.deepcopy(source_of(network, "pandapower").data)
     put(net, build(net), network)
@@ -112,14 +112,14 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
 def write_release(
     network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
 ) -> Any:
-    """Write `network`, with released values in it, for publication; gives back the new net.
+    """Write `network`, with released values in it, for publication, and return the new net.
 
     Parameters
     ----------
     network
         A network with the released values of `parameters`.
     path
-        Where to; None gives back the net only.
+        Where to; None returns the net only.
     parameters
         ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
     """
@@ -155,7 +155,7 @@ def _from_file(library: Any, path: Path) -> Any:
         net = library.from_json(str(path))
     except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pandapower
         raise InputError(
-            f"'{path.name}' is no pandapower net ({type(error).__name__}).",
+            f"'{path.name}' is not a pandapower net ({type(error).__name__}).",
             remedy="Write it with pandapower.to_json.",
         ) from None
     if not isinstance(net, library.pandapowerNet):

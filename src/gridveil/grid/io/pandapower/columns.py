@@ -61,7 +61,7 @@ def net_number(net: Any, name: str) -> float:
     given = net.get(name)
     if not isinstance(given, int | float | np.number) or not 0 < given < np.inf:
         raise InputError(
-            f"The pandapower net has no {name}, or one that is no number above 0.",
+            f"The pandapower net has no {name}, or one that is not a number above 0.",
             remedy=f"Set net.{name}.",
         )
     return float(given)

@@ -183,7 +183,7 @@ def _refuse_unsupported(net: Any) -> None:
             continue
         if not isinstance(frame, pd.DataFrame):
             raise InputError(
-                f"The pandapower net has a {table} that is no table.", remedy="Remove it."
+                f"The pandapower net has a {table} that is not a table.", remedy="Remove it."
             )
         used = frame.index[flags(frame, "in_service", True)]
         if len(used):

@@ -67,7 +67,7 @@ def read(
     Raises
     ------
     InputError
-        Where PyPSA is not installed, the file is no network, or it can't be a DC model.
+        If PyPSA is not installed, the file is not a network, or it can't be a DC model.
     """
     library = optional_library("pypsa")
     if isinstance(source, str | os.PathLike):
@@ -76,7 +76,7 @@ def read(
         network = _copied(source)
     else:
         raise InputError(
-            f"An object of type {type(source).__name__} is no PyPSA network.",
+            f"Expected a PyPSA network, got an object of type {type(source).__name__}.",
             remedy="Give a pypsa.Network or the path of its .nc file.",
         )
     full = full_availability or network.meta.get(META) is True
@@ -92,7 +92,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
     Raises
     ------
     InputError
-        Where the network did not come from PyPSA, or a value has no attribute to go to.
+        If the network did not come from PyPSA, or a value has no attribute to go to.
     """
     data: Snapshot = source_of(network, "pypsa").data
     copied = Snapshot(data.network.copy(), data.label, data.full)
@@ -104,14 +104,14 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
 def write_release(
     network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
 ) -> Any:
-    """Write `network`, with released values in it, for publication; gives back the new network.
+    """Write `network`, with released values in it, for publication, and return the new network.
 
     Parameters
     ----------
     network
         A network with the released values of `parameters`.
     path
-        Where to; None gives back the PyPSA network only.
+        Where to; None returns the PyPSA network only.
     parameters
         ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
     """
@@ -137,7 +137,7 @@ def _from_file(library: Any, path: Path) -> Any:
         return library.Network(str(path))
     except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside PyPSA
         raise InputError(
-            f"'{path.name}' is no PyPSA network ({type(error).__name__}).",
+            f"'{path.name}' is not a PyPSA network ({type(error).__name__}).",
             remedy="Write it with n.export_to_netcdf.",
         ) from None
 
