@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 import numpy as np
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-from gridveil.grid.model.network import Bools, Floats, Ints, Network
+from gridveil.grid.model.network import Bools, Floats, Generators, Ints, Network
 
 ENDLESS_MW = 1e8
 """From here on a limit is none."""
@@ -33,6 +36,33 @@ def reactive_reach(network: Network) -> Floats:
     """
     units = network.generators
     return np.round(_REACTIVE * np.maximum(np.abs(units.p_min), np.abs(units.p_max)), 4)
+
+
+def without_reactive_copies(network: Network, private: Collection[str]) -> Network:
+    """The network with reactive power that tells nothing of private parameters.
+
+    Of private loads none is left. Of private generator limits the sides that have a limit are,
+    with that of `reactive_reach`.
+    """
+    if "load" in private:
+        still = np.zeros(len(network.buses))
+        network = replace(network, buses=replace(network.buses, reactive_load=still))
+    if "generator_limit" in private:
+        units, reach = sides_of_limits(network.generators), reactive_reach(network)
+        low, high = (
+            np.where(np.isinf(sides), sides, sides * reach) for sides in (units.q_min, units.q_max)
+        )
+        network = replace(network, generators=replace(units, q_min=low, q_max=high))
+    return network
+
+
+def sides_of_limits(units: Generators) -> Generators:
+    """Units with 1, 0 or -1 for their reactive limits: the sides, which are public, alone."""
+    low, high = (
+        np.where(np.isinf(limit), limit, side * (side * limit > 0)) + 0.0
+        for limit, side in ((units.q_min, -1.0), (units.q_max, 1.0))
+    )
+    return replace(units, q_min=low, q_max=high)
 
 
 def light_dispatch(network: Network) -> Floats:

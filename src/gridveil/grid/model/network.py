@@ -1,8 +1,12 @@
-"""One immutable model of a network for DC power flow: buses, generators, branches, costs.
+"""One immutable model of a network: buses, generators, branches, costs.
 
 Arrays, one entry an element, in the order of the source. Names are those of the source. Units are
-MW, $/h and degrees; reactances are per unit on ``base_mva``. Elements that are out of service stay
-in the tables (so that a round trip loses nothing) and are left out of every computation.
+MW, Mvar, $/h and degrees; impedances and voltages are per unit on ``base_mva``. Elements that are
+out of service stay in the tables (so that a round trip loses nothing) and are left out of every
+computation.
+
+Columns that AC power flow needs beside those of DC have a neutral value (`neutral`), which they
+have wherever none is given.
 """
 
 from __future__ import annotations
@@ -43,7 +47,10 @@ class Table:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", tuple(str(name) for name in self.name))
         for column in dataclasses.fields(self)[1:]:
-            values = _frozen(getattr(self, column.name), str(column.type), column.name)
+            given = getattr(self, column.name)
+            if given is None:
+                given = np.full(len(self.name), column.metadata["neutral"])
+            values = _frozen(given, str(column.type), column.name)
             if len(values) != len(self.name):
                 raise InputError(
                     f"{type(self).__name__} have {len(self.name)} names and {len(values)} "
@@ -54,6 +61,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.name)
+
+
+def neutral(value: float) -> Any:
+    """A column that may be left out: it has this value then."""
+    return field(default=None, metadata={"neutral": value})
 
 
 def _frozen(values: Any, kind: str, column: str) -> Any:
@@ -90,12 +102,22 @@ class Buses(Table):
         Which bus has angle 0 (one in every island).
     in_service
         False for isolated buses.
+    reactive_load
+        Mvar.
+    reactive_shunt
+        Reactive power injected by shunts at nominal voltage, Mvar.
+    v_min, v_max
+        Limits of the voltage, per unit.
     """
 
     load: Floats
     shunt: Floats
     reference: Bools
     in_service: Bools
+    reactive_load: Floats = neutral(0.0)
+    reactive_shunt: Floats = neutral(0.0)
+    v_min: Floats = neutral(0.9)
+    v_max: Floats = neutral(1.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +138,8 @@ class Generators(Table):
         Polynomial cost ``quadratic p^2 + linear p + constant`` in $/h; zero where `points` says.
     points
         Piecewise-linear cost: for each unit None, or an array of breakpoints ``(MW, $/h)``.
+    q_min, q_max
+        Limits of reactive power in Mvar; infinite where there are none.
     """
 
     bus: Ints
@@ -126,6 +150,8 @@ class Generators(Table):
     linear: Floats
     constant: Floats
     points: tuple[Floats | None, ...]
+    q_min: Floats = neutral(-np.inf)
+    q_max: Floats = neutral(np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +171,15 @@ class Branches(Table):
     shift
         Phase shift in degrees.
     capacity
-        Limit of active power in MW; infinite where there is none.
+        Limit of the power at either end; infinite where there is none. It limits active power (MW)
+        in DC and apparent power (MVA) in AC.
     angle_min, angle_max
         Limits of the angle difference in degrees; infinite where there are none.
     in_service
         Whether it takes part.
+    charging, conductance
+        Susceptance and conductance to ground of the whole branch, half of it at either end, per
+        unit.
     """
 
     from_bus: Ints
@@ -162,6 +192,8 @@ class Branches(Table):
     angle_min: Floats
     angle_max: Floats
     in_service: Bools
+    charging: Floats = neutral(0.0)
+    conductance: Floats = neutral(0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
 from gridveil.grid.io import Source, module_of
+from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points
 from gridveil.grid.model.network import Bools, Floats, Network, Table, as_floats
@@ -184,7 +185,8 @@ class PublicNetwork:
                 filled[mask] = vector[start : start + int(mask.sum())]
                 start += int(mask.sum())
                 tables[table] = replace(tables[table], **{column: filled})
-        return Network(self.name, self.base_mva, source=self.source, **tables)
+        found = Network(self.name, self.base_mva, source=self.source, **tables)
+        return without_reactive_copies(found, self.parameters)
 
     def in_units(self, unit: float) -> PublicNetwork:
         """The same network with powers in this unit (MW); see `scaling`. It can't be written."""
@@ -336,7 +338,9 @@ def _without_copies(
     source: Source | None,
 ) -> Network:
     """The network without what copies private parameters in other columns of the model."""
-    units, branches = network.generators, network.branches
+    buses, units, branches = network.buses, network.generators, network.branches
+    if "load" in ranges:
+        buses = replace(buses, reactive_load=np.zeros(len(buses)))
     if "capacity" in ranges and source is not None:
         published = getattr(module_of(source.kind), "published_impedance", None)
         if published is not None:
@@ -354,6 +358,7 @@ def _without_copies(
         clipped = clip_points(units, limits.low, limits.high)
         both = zip(hidden, clipped.points, units.points, strict=True)
         units = replace(clipped, points=tuple(new if own else old for own, new, old in both))
+        units = sides_of_limits(units)
     if "cost" in ranges:
         if units.quadratic.any() or any(points is not None for points in units.points):
             raise InputError(
@@ -362,7 +367,7 @@ def _without_copies(
                 remedy="Split network.linearised() instead.",
             )
         units = replace(units, constant=np.zeros(len(units)))
-    return replace(network, generators=units, branches=branches)
+    return replace(network, buses=buses, generators=units, branches=branches)
 
 
 def _stripped(source: Any, parameters: tuple[str, ...]) -> Source | None:

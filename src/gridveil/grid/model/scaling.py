@@ -21,8 +21,8 @@ from gridveil.privacy.sensitivity import power_of_two_below
 T = TypeVar("T", bound=Table)
 
 _POWER: dict[str, tuple[str, ...]] = {
-    "buses": ("load", "shunt"),
-    "generators": ("p_min", "p_max", "constant"),
+    "buses": ("load", "shunt", "reactive_load", "reactive_shunt"),
+    "generators": ("p_min", "p_max", "q_min", "q_max", "constant"),
     "branches": ("capacity",),
 }
 """Columns that are divided by the unit."""

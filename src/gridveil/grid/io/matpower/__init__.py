@@ -23,7 +23,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Source
-from gridveil.grid.io.dispatch import light_dispatch, reactive_reach
+from gridveil.grid.io.dispatch import light_dispatch, without_reactive_copies
 from gridveil.grid.io.fates import copied
 from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
@@ -90,6 +90,7 @@ def write_release(
         If a parameter is unknown, or a released value has no place in the format.
     """
     private = check_parameters(parameters)
+    network = without_reactive_copies(network, private)
     units = network.generators
     if "generator_limit" in private:
         network = replace(network, generators=clip_points(units, units.p_min, units.p_max))
@@ -100,11 +101,6 @@ def write_release(
     tables = _encoded(network, tables)
     gen = tables.gen.copy()
     gen[:, mt.PG] = light_dispatch(network)
-    if "generator_limit" in private:
-        # Of the sides that the source has a limit on, see `strip`.
-        reach = reactive_reach(network)
-        for at in (mt.QMAX, mt.QMIN):
-            gen[:, at] = np.where(np.isinf(gen[:, at]), 1.0, reach) * gen[:, at]
     tables = replace(tables, gen=gen)
     if "capacity" in private:
         branch = tables.branch.copy()

@@ -113,6 +113,10 @@ def _bus(network: Network, table: Floats, before: Network) -> Floats:
     bus = table.copy()
     _put(bus, mt.PD, new.load, old.load, None)
     _put(bus, mt.GS, new.shunt, old.shunt, None)
+    _put(bus, mt.QD, new.reactive_load, old.reactive_load, None)
+    _put(bus, mt.BS, new.reactive_shunt, old.reactive_shunt, None)
+    _put(bus, mt.VMIN, new.v_min, old.v_min, None)
+    _put(bus, mt.VMAX, new.v_max, old.v_max, None)
     changed = (new.reference != old.reference) | (new.in_service != old.in_service)
     bus[changed, mt.BUS_TYPE] = _kinds(network)[changed]
     return bus
@@ -132,6 +136,8 @@ def _gen(network: Network, table: Floats, before: Network) -> Floats:
     gen = table.copy()
     _put(gen, mt.PMIN, new.p_min, old.p_min, None)
     _put(gen, mt.PMAX, new.p_max, old.p_max, None)
+    _put(gen, mt.QMIN, new.q_min, old.q_min, None)
+    _put(gen, mt.QMAX, new.q_max, old.q_max, None)
     _put_status(gen, mt.GEN_STATUS, new.in_service, old.in_service)
     return gen
 
@@ -148,6 +154,7 @@ def _branch(network: Network, table: Floats, before: Network) -> Floats:
     _put(branch, mt.RATE_A, new.capacity, old.capacity, rating)
     _put(branch, mt.BR_R, new.resistance, old.resistance, None)
     _put(branch, mt.BR_X, new.reactance, old.reactance, None)
+    _put(branch, mt.BR_B, new.charging, old.charging, None)
     _put(branch, mt.TAP, new.tap, old.tap, None)
     _put(branch, mt.SHIFT, new.shift, old.shift, None)
     _put_status(branch, mt.BR_STATUS, new.in_service, old.in_service)

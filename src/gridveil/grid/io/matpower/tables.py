@@ -185,6 +185,10 @@ def _buses(bus: Floats) -> Buses:
         shunt=bus[:, GS],
         reference=bus[:, BUS_TYPE] == REFERENCE,
         in_service=bus[:, BUS_TYPE] != ISOLATED,
+        reactive_load=bus[:, QD],
+        reactive_shunt=bus[:, BS],
+        v_min=bus[:, VMIN],
+        v_max=bus[:, VMAX],
     )
 
 
@@ -201,6 +205,8 @@ def _generators(tables: CaseTables, bus: Ints, buses: Buses) -> Generators:
         linear=linear,
         constant=constant,
         points=tuple(c[1] for c in costs),
+        q_min=tables.gen[:, QMIN],
+        q_max=tables.gen[:, QMAX],
     )
 
 
@@ -229,6 +235,7 @@ def _branches(branch: Floats, start: Ints, end: Ints, buses: Buses) -> Branches:
         angle_min=np.where(free | (low <= -360), -np.inf, low),
         angle_max=np.where(free | (high >= 360), np.inf, high),
         in_service=(branch[:, BR_STATUS] > 0) & buses.in_service[start] & buses.in_service[end],
+        charging=branch[:, BR_B],
     )
 
 
