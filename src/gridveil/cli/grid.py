@@ -16,6 +16,7 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
+from gridveil.cli.grid_ac import check_only_dc, solve_ac
 from gridveil.cli.grid_release import evaluate, release
 from gridveil.cli.outputs import PARQUET, PICTURE, check_output
 from gridveil.cli.typed import (
@@ -146,15 +147,23 @@ def solve(
         Path | None,
         typer.Option("--population", help="A population's Parquet file. Default: the case alone."),
     ] = None,
+    ac: Annotated[
+        bool,
+        typer.Option("--ac", help="AC power flow instead: voltages, losses, ratings in MVA."),
+    ] = False,
     model: Annotated[
-        str, typer.Option(help="strict, relaxed, shed or limits; joined by + for several.")
-    ] = "strict",
+        str | None,
+        typer.Option(
+            help="strict, relaxed, shed or limits; joined by + for several. Default: strict."
+        ),
+    ] = None,
     slack_price: Annotated[
         float | None, typer.Option(help="Price of what the model lets one buy, $/MWh.")
     ] = None,
     convention: Annotated[
-        str, typer.Option(help="series (as PowerModels) or matpower.")
-    ] = "series",
+        str | None,
+        typer.Option(help="series (as PowerModels) or matpower. Default: series."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write one row a model as Parquet.")
     ] = None,
@@ -171,7 +180,10 @@ def solve(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Solve the DC optimal power flow of a network, or of every model of a population.
+    """Solve the optimal power flow of a network, or of every model of a population.
+
+    In DC by default. With --ac a model counts as served only if a point was found that keeps to
+    power balance and every limit by plain arithmetic.
 
     Example: [cyan]gridveil grid solve rts96 --population models.parquet --json[/]
     """
@@ -179,6 +191,9 @@ def solve(
     from gridveil.grid import check, solve_population
     from gridveil.grid.model.population import Population
 
+    if ac:
+        only_dc = {"--model": model, "--slack-price": slack_price, "--convention": convention}
+        check_only_dc({**only_dc, "--workers": workers, "--cluster": cluster})
     check_output(output, PARQUET, (case, population_file))
     check_output(plot, PICTURE, (case, population_file))
     network = read_network(
@@ -186,13 +201,16 @@ def solve(
     )
     check(network)
     models = None if population_file is None else Population.read(population_file, network)
+    if ac:
+        solve_ac(network, models, output=output, plot=plot, as_json=as_json, quiet=quiet)
+        return
     with counted("solving", quiet=quiet or as_json) as progress, _executor(cluster) as executor:
         found = solve_population(
             network,
             models,
-            model=tuple(model.split("+")),  # type: ignore[arg-type]
+            model=tuple((model or "strict").split("+")),  # type: ignore[arg-type]
             slack_price=slack_price,
-            convention=convention,  # type: ignore[arg-type]
+            convention=convention or "series",  # type: ignore[arg-type]
             keep=("flow",) if plot else ("cost",),
             executor=executor,
             workers=workers,

@@ -15,10 +15,13 @@ from gridveil.grid.model.checks import Problem, check, problems
 from gridveil.grid.model.network import Branches, Buses, Generators, Network
 from gridveil.grid.model.population import Population, sample_population
 from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.opf.ac.engine import AcSolutions, AcStatus, solve_ac
 from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
 from gridveil.grid.release import GridPlan, GridRelease, plan, release
 
 __all__ = [
+    "AcSolutions",
+    "AcStatus",
     "Branches",
     "Buses",
     "Certified",
@@ -42,5 +45,6 @@ __all__ = [
     "read_case",
     "release",
     "sample_population",
+    "solve_ac",
     "solve_population",
 ]

@@ -166,6 +166,49 @@ def draw_network(network: Network, loading: Floats, path: Path, *, title: str) -
     figure.savefig(path)
 
 
+def draw_ac_network(
+    network: Network, loading: Floats, voltage: Floats, path: Path, *, title: str
+) -> None:
+    """Draw what AC power flow found to a PNG or SVG file: loading on the map, voltages beside it.
+
+    Parameters
+    ----------
+    network
+        What to draw.
+    loading
+        MVA over the rating of each branch; 0 for lines without one.
+    voltage
+        Per unit, one row a model and one column a bus; NaN out of service.
+    path, title
+        As for `draw_network`.
+    """
+    figure, axes = new_figure(12.5, 6.0)
+    places = figure.add_gridspec(1, 2, width_ratios=(3, 2))
+    axes.set_subplotspec(places[0])
+    beside = figure.add_subplot(places[1])
+    paint_network(figure, axes, LIGHT, network, loading, width=np.clip(loading, 0.0, 1.0))
+    figure.suptitle(label(title))
+    on = np.flatnonzero(network.buses.in_service)
+    order = on[np.argsort(voltage[:, on].mean(0), kind="stable")]
+    place = np.arange(len(order))
+    limits = network.buses.v_min[order], network.buses.v_max[order]
+    beside.fill_between(place, *limits, color=LIGHT.grey, alpha=0.15, label="within limits")
+    if len(voltage) > 1:
+        ends = voltage[:, order].min(0), voltage[:, order].max(0)
+        beside.fill_between(place, *ends, color=LIGHT.blue, alpha=0.35, label="all models")
+    beside.plot(
+        place,
+        voltage[:, order].mean(0),
+        color=LIGHT.blue,
+        label="mean voltage" if len(voltage) > 1 else "voltage",
+    )
+    beside.set(xlabel="buses by their voltage", ylabel="voltage (p.u.)")
+    beside.spines[["top", "right"]].set_visible(False)
+    beside.grid(alpha=0.25, linewidth=0.6)
+    beside.legend(frameon=False, loc="lower right")
+    figure.savefig(path)
+
+
 def paint_network(
     figure: Figure,
     axes: Axes,

@@ -1,0 +1,119 @@
+"""Whether an operating point serves a model: plain arithmetic, which no solver has a part in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridveil.grid.opf.ac.numbers import AcNumbers, Complex, Floats
+
+SERVED = 1e-6
+"""The largest miss, per unit, of a point that serves a model: mismatches and every limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class AcModel:
+    """What one model asks of a network, per unit: elements in service alone.
+
+    Parameters
+    ----------
+    load
+        Complex power drawn at every bus.
+    low, high
+        Limits of the units' complex power.
+    rating
+        Limits of all branches, infinite where there are none.
+    quadratic, linear, constant
+        Cost of every unit in $/h of its active power per unit (0 where it is piecewise linear).
+    factor
+        What the costs of units with piecewise-linear ones are multiplied by.
+    """
+
+    load: Complex
+    low: Complex
+    high: Complex
+    rating: Floats
+    quadratic: Floats
+    linear: Floats
+    constant: Floats
+    factor: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class AcPoint:
+    """Voltages and outputs, per unit: one entry for each bus and unit in service."""
+
+    voltage: Complex
+    output: Complex
+
+
+@dataclass(frozen=True)
+class Misses:
+    """By how much a point misses what a model asks, the worst of each kind, per unit (radians)."""
+
+    mismatch: float
+    rating: float
+    voltage: float
+    output: float
+    angle: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of them; NaN if one is."""
+        kinds = (self.mismatch, self.rating, self.voltage, self.output, self.angle)
+        return float(np.max(kinds))
+
+    @property
+    def serves(self) -> bool:
+        """Whether all are within `SERVED`."""
+        return bool(self.worst <= SERVED)
+
+
+def flows(numbers: AcNumbers, voltage: Complex) -> tuple[Complex, Complex]:
+    """Complex power that enters every branch at its first and at its second end, per unit."""
+    first, second = voltage[numbers.start], voltage[numbers.end]
+    at_start = first * (numbers.own_start * first + numbers.across_start * second).conj()
+    at_end = second * (numbers.across_end * first + numbers.own_end * second).conj()
+    return at_start, at_end
+
+
+def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
+    """By how much a point misses power balance and limits."""
+    network, voltage = numbers.network, point.voltage
+    size = np.abs(voltage)
+    at_start, at_end = flows(numbers, voltage)
+    left = -model.load - (numbers.shunt.conj() * size**2)
+    np.add.at(left, numbers.at, point.output)
+    np.subtract.at(left, numbers.start, at_start)
+    np.subtract.at(left, numbers.end, at_end)
+    over = np.maximum(np.abs(at_start), np.abs(at_end)) - model.rating
+    buses, lines = network.buses, network.branches
+    outside = [
+        size - buses.v_max[numbers.buses],
+        buses.v_min[numbers.buses] - size,
+    ]
+    beyond = [
+        point.output.real - model.high.real,
+        model.low.real - point.output.real,
+        point.output.imag - model.high.imag,
+        model.low.imag - point.output.imag,
+    ]
+    # Between the ends themselves: a phase shifter's own angle counts as any other.
+    angle = np.angle(voltage[numbers.start] * voltage[numbers.end].conj())
+    wide = [
+        angle - np.radians(lines.angle_max[numbers.branches]),
+        np.radians(lines.angle_min[numbers.branches]) - angle,
+    ]
+    return Misses(
+        mismatch=_most([np.abs(left.real), np.abs(left.imag)]),
+        rating=_most([over]),
+        voltage=_most(outside),
+        output=_most(beyond),
+        angle=_most(wide),
+    )
+
+
+def _most(parts: list[Floats]) -> float:
+    values = np.concatenate(parts)
+    return max(float(np.max(values, initial=0.0)), 0.0) if not np.isnan(values).any() else np.nan
