@@ -314,6 +314,26 @@ def test_without_the_columns_that_wait_some_models_are_dearer(monkeypatch):
 
 @FEW
 @given(seeds)
+def test_rows_that_do_not_bind_can_be_dropped(seed):
+    network = random_network(seed, buses=9, tight=0.8)
+    form, _ = formulation(network, Slack(lines=True, price=50))
+    rng = np.random.default_rng(seed)
+    models = Population(6, load=rng.uniform(0.7, 1.3, (6, 9)))
+    batch = form.batch(models, network.branches.capacity)
+    kept, dropped = LinearModel(form), LinearModel(form)
+    for k in range(6):
+        first, second = (solve_lazily(model, batch, k) for model in (kept, dropped))
+        costs = [certify(form, batch.one(k), [one]).cost[0] for one in (first, second)]
+        assert costs[1] == pytest.approx(costs[0], rel=1e-9)
+        dropped.thin()
+        assert len(dropped.rows.place) == dropped.rows.has.sum()
+        # What is left are the rows that bind.
+        assert dropped.rows.has[np.flatnonzero(second.prices.ravel() > 1e-9)].all()
+    assert len(dropped.rows.place) <= len(kept.rows.place)
+
+
+@FEW
+@given(seeds)
 def test_a_crowded_ladder_goes_over_to_angles_and_finds_the_same(seed):
     network = random_network(seed, buses=9, tight=1.1)
     lines = len(network.branches)

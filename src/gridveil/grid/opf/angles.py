@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array, diags_array, hstack
 
 from gridveil.grid.opf.formulation import Batch, Formulation
-from gridveil.grid.opf.highs import Answer, Outcome, Rows, Way, outcome_of, quiet, without_numbers
+from gridveil.grid.opf.highs import (
+    Answer,
+    Outcome,
+    Rows,
+    Solver,
+    Way,
+    outcome_of,
+    quiet,
+    without_numbers,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,7 +50,7 @@ def fits(batch: Batch, k: int) -> bool:
     return bool((batch.room[k].sum(0) >= 0).all())
 
 
-class AngleModel:
+class AngleModel(Solver):
     """A linear programme in HiGHS with columns, angles and, if they can be bought, overloads."""
 
     def __init__(self, form: Formulation, way: Way | None = None) -> None:
@@ -54,11 +63,6 @@ class AngleModel:
         self._highs = quiet(way or Way())
         self._scale = 1.0
         self._build()
-
-    @property
-    def width(self) -> int:
-        """How many columns there are, beside angles and overloads."""
-        return len(self.form.columns)
 
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
@@ -79,13 +83,6 @@ class AngleModel:
             np.concatenate([demand, -room[1]]),
             np.concatenate([demand, room[0]]),
         )
-
-    def add(self, places: Ints) -> None:
-        """Add nothing: all rows are there."""
-
-    def widen(self, answer: Answer) -> bool:
-        """Add nothing: all columns are there."""
-        return False
 
     def run(self) -> Answer:
         """Solve it from where it stands."""

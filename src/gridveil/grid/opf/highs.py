@@ -12,9 +12,9 @@ them: their reduced costs have the right sign.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Protocol
 
 import highspy
 import numpy as np
@@ -61,8 +61,11 @@ class Answer:
     prices: Floats
 
 
-class Solver(Protocol):
-    """A model that can be loaded with numbers, given more rows, and run."""
+class Solver(ABC):
+    """A model that can be loaded with numbers, given more rows, and run.
+
+    By default all rows and columns are there from the beginning.
+    """
 
     form: Formulation
     rows: Rows
@@ -70,24 +73,32 @@ class Solver(Protocol):
     @property
     def width(self) -> int:
         """How many entries a branch row may have."""
+        return len(self.form.columns)
 
+    @abstractmethod
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
+
+    @abstractmethod
+    def run(self) -> Answer:
+        """Solve it."""
 
     def add(self, places: Ints) -> None:
         """Add rows, by their places in `Batch.room` of one model, flattened."""
 
     def widen(self, answer: Answer) -> bool:
         """Let columns in that wait outside, if they would save something; say whether any did."""
+        return False
 
-    def run(self) -> Answer:
-        """Solve it."""
+    def thin(self) -> None:
+        """Drop rows that the last solution does not need."""
 
 
 def solve_lazily(solver: Solver, batch: Batch, k: int, most: float = np.inf) -> Answer:
     """Solve model `k`, adding the rows that its solution breaks until none is left.
 
-    It is `CROWDED` if the rows would have more than `most` entries.
+    If the rows would have more than `most` entries, those that do not bind are dropped, once; if
+    that does not help it is `CROWDED`.
     """
     answer = _add_broken(solver, batch, k, most)
     if answer.outcome is not Outcome.UNBOUNDED:
@@ -102,6 +113,7 @@ def solve_lazily(solver: Solver, batch: Batch, k: int, most: float = np.inf) -> 
 def _add_broken(solver: Solver, batch: Batch, k: int, most: float) -> Answer:
     solver.load(batch, k)
     room = batch.room[k].ravel()
+    thinned = False
     while True:
         answer = solver.run()
         if answer.outcome is not Outcome.SOLVED:
@@ -116,9 +128,13 @@ def _add_broken(solver: Solver, batch: Batch, k: int, most: float) -> Answer:
             if solver.widen(answer):
                 continue
             return answer
+        some = max(ROWS_AT_ONCE, len(broken) // SHARE_AT_ONCE)
+        if not thinned and (len(solver.rows.place) + some) * solver.width > most:
+            # Rows of other models, most of them. Once for each model: it can't go in a circle.
+            solver.thin()
+            thinned = True
         if (len(solver.rows.place) + ROWS_AT_ONCE) * solver.width > most:
             return without_numbers(Outcome.CROWDED, solver.form)
-        some = max(ROWS_AT_ONCE, len(broken) // SHARE_AT_ONCE)
         solver.add(broken[np.argsort(-over[broken], kind="stable")[:some]])
 
 
@@ -148,6 +164,11 @@ class Rows:
         self.has[places] = True
         self.place = np.concatenate([self.place, places])
 
+    def drop(self, orders: Ints) -> None:
+        """Leave some of them out, by their place in the order."""
+        self.has[self.place[orders]] = False
+        self.place = np.delete(self.place, orders)
+
     def lines(self, places: Ints) -> Ints:
         """Give the branches of rows."""
         return np.asarray(places % (len(self.has) // 2))
@@ -163,7 +184,7 @@ class Rows:
         return found.reshape(2, -1)
 
 
-class LinearModel:
+class LinearModel(Solver):
     """A linear programme in HiGHS."""
 
     def __init__(self, form: Formulation, way: Way | None = None) -> None:
@@ -211,9 +232,7 @@ class LinearModel:
             values.append(np.concatenate([row[kept], -np.ones(len(slack))]))
             starts.append(starts[-1] + len(columns[-1]))
         self.rows.extend(places)
-        count = len(self.rows.place)
-        self._no_limit = np.full(count, -np.inf)
-        self._row_indices = np.arange(self.form.islands + count, dtype=np.int32)
+        self._count_rows()
         self._highs.addRows(
             len(places),
             self._no_limit[: len(places)],
@@ -240,6 +259,16 @@ class LinearModel:
         self._let_in(outside)
         return True
 
+    def thin(self) -> None:
+        """Drop the rows that are not at their limit: without them the basis stays one."""
+        status = self._highs.getBasis().row_status[self.form.islands :]
+        idle = np.flatnonzero([one == highspy.HighsBasisStatus.kBasic for one in status])
+        if len(idle) == 0:
+            return
+        self._highs.deleteRows(len(idle), (self.form.islands + idle).astype(np.int32))
+        self.rows.drop(idle)
+        self._count_rows()
+
     def run(self) -> Answer:
         """Solve it from where it stands."""
         self._highs.run()
@@ -253,6 +282,11 @@ class LinearModel:
         islands = self.form.islands
         # A row `<=` has a dual below zero in a minimisation; its price is the other way round.
         return Answer(outcome, x, dual[:islands], self.rows.spread(-dual[islands:]))
+
+    def _count_rows(self) -> None:
+        count = len(self.rows.place)
+        self._no_limit = np.full(count, -np.inf)
+        self._row_indices = np.arange(self.form.islands + count, dtype=np.int32)
 
     def _build(self) -> None:
         count, islands = len(self._taken), self.form.islands

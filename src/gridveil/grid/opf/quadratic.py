@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csc_matrix, csr_array, diags_array, eye_array, vstack
 
 from gridveil.grid.opf.formulation import Batch, Formulation
-from gridveil.grid.opf.highs import NEGLIGIBLE, Answer, Outcome, Rows, without_numbers
+from gridveil.grid.opf.highs import NEGLIGIBLE, Answer, Outcome, Rows, Solver, without_numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,7 +29,7 @@ class InteriorWay:
     equilibrate: bool = True
 
 
-class QuadraticModel:
+class QuadraticModel(Solver):
     """A quadratic programme in Clarabel, with the interface of `LinearModel`."""
 
     def __init__(self, form: Formulation, way: InteriorWay | None = None) -> None:
@@ -37,11 +37,6 @@ class QuadraticModel:
         self.rows = Rows(len(form.flows.b))
         self._way = way or InteriorWay()
         self._branch_rows: list[Floats] = []
-
-    @property
-    def width(self) -> int:
-        """How many columns there are, beside angles and overloads."""
-        return len(self.form.columns)
 
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
@@ -53,10 +48,6 @@ class QuadraticModel:
         table = signs[:, None] * self.form.flows.rows(lines)[:, self.form.columns.bus]
         self._branch_rows.extend(np.where(np.abs(table) > NEGLIGIBLE, table, 0.0))
         self.rows.extend(places)
-
-    def widen(self, answer: Answer) -> bool:
-        """Add nothing: all columns are there."""
-        return False
 
     def run(self) -> Answer:
         """Solve it."""

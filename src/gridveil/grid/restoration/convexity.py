@@ -41,6 +41,8 @@ LEAST = 0.02
 """The least scale of congestion costs, as a share of what models cost without limits."""
 _MODELS = 60
 _DRAWS, _MODELS_A_DRAW = 24, 25
+# The same from this many buses on.
+_LARGE, _MODELS_A_LARGE_DRAW = 2000, 6
 _ROUNDS, _ENOUGH = 30, 0.01
 # A straight cost ``c/s`` is put as a square about a point this far below: its curve is lost on c.
 _BELOW = 10.0
@@ -117,11 +119,15 @@ def _gap(aim: Aim, problem: ReleaseProblem, some: Ints) -> float:
     costs = _Congestion(problem, some, float(problem.price), aim.high)
     rng = np.random.default_rng(0)
     width = np.sqrt(1 / aim.weight / 2)
+    own = costs.each(aim.centre, some)
+    # Errors of thousands of lines are much the same to all models: a few of these tell.
+    large = len(problem.public.buses) > _LARGE
+    count = min(len(some), _MODELS_A_LARGE_DRAW if large else _MODELS_A_DRAW)
     found = []
     for _ in range(_DRAWS):
-        drawn = np.sort(rng.choice(some, min(len(some), _MODELS_A_DRAW), replace=False))
+        drawn = np.sort(rng.choice(some, count, replace=False))
         off = np.clip(aim.centre + rng.laplace(0.0, width), aim.low, aim.high)
-        found.append(costs.at(off, drawn)[0] - costs.at(aim.centre, drawn)[0])
+        found.append(float((costs.each(off, drawn) - own[drawn]).mean()))
     return float(np.mean(found))
 
 
@@ -131,13 +137,17 @@ class _Congestion:
     def __init__(
         self, problem: ReleaseProblem, some: Ints, penalty: float, without: Floats
     ) -> None:
-        models = take(problem.models, some)
-        self._oracle = Oracle(problem, models, kinds=("relaxed",), price=penalty)
-        self._without = self._oracle.solve(without, models, ("cost",)).cost
+        self._models = take(problem.models, some)
+        self._oracle = Oracle(problem, self._models, kinds=("relaxed",), price=penalty)
+        self._without = self._oracle.solve(without, self._models, ("cost",)).cost
+        self._share = 1 / np.maximum(np.abs(self._without), 1e-9)
 
-    def at(self, values: Floats, some: Ints | None = None) -> tuple[float, Floats]:
+    def at(self, values: Floats) -> tuple[float, Floats]:
         """The mean at these values, and its slope."""
-        look = self._oracle.at(values, some)
-        own = self._without if some is None else self._without[some]
-        share = 1 / np.maximum(np.abs(own), 1e-9) / len(own)
-        return float(share @ (look.value - own)), np.asarray(share @ look.slope)
+        look, share = self._oracle.at(values), self._share / len(self._share)
+        return float(share @ (look.value - self._without)), np.asarray(share @ look.slope)
+
+    def each(self, values: Floats, some: Ints) -> Floats:
+        """What some of the models are dearer by."""
+        cost = self._oracle.solve(values, take(self._models, some), ("cost",)).cost
+        return self._share[some] * (cost - self._without[some])

@@ -197,12 +197,11 @@ class _Experts:
         weight[(neighbour < 0) | (self._neighbour[asked] == asked[:, None])] = 0.0
         weight[weight < 1e-3] = 0.0
         total = weight.sum(axis=1)
-        rows = np.repeat(np.arange(len(asked)), weight.shape[1])
-        share = (weight / np.maximum(total, 1e-3)[:, None]).ravel()
-        there = share > 0
+        there = weight > 0
+        share = (weight / np.maximum(total, 1e-3)[:, None])[there]
+        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
         matrix = sparse.csr_array(
-            (share[there], (rows[there], neighbour.ravel()[there])),
-            shape=(len(asked), len(others)),
+            (share, neighbour[there], starts), shape=(len(asked), len(others))
         )
         # The rest, of an entry without neighbours all of it, is even.
         found = 0.98 * (matrix @ posterior)
@@ -228,8 +227,7 @@ def _weights(evidence: Floats) -> Floats:
     count = evidence.shape[1]
     found = np.full(count, 1 / count)
     for _ in range(300):
-        share = evidence * found
-        new = (share / share.sum(axis=1, keepdims=True)).sum(axis=0) + 0.2
+        new = found * (evidence.T @ (1 / (evidence @ found))) + 0.2
         new /= new.sum()
         if np.abs(new - found).max() < 1e-6:
             break
