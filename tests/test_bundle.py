@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.making import make_release
+from support.sizes import FULL
 
 from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.ledger import Ledger
@@ -170,14 +171,19 @@ def _release_once(folder: Path) -> None:
     os._exit(0)
 
 
-def test_two_hundred_kills_leave_no_half_bundle_and_no_bundle_without_its_charge(tmp_path):
+def test_kills_leave_no_half_bundle_and_no_bundle_without_its_charge(tmp_path):
     make_release(Ledger(tmp_path / "warm.sqlite")).write(tmp_path / "warm")  # imports, once
-    begun = time.monotonic()
-    _run_and_kill(tmp_path, after=60.0)
-    whole = time.monotonic() - begun
     rng = random.Random(2)
-    bundles = killed = 0
-    for _ in range(200):
+    bundles = killed = tries = 0
+    whole = 0.0
+    least, enough = (200, 20) if FULL else (40, 4)
+    # How long a release takes depends on what else the machine does: it is measured again.
+    while tries < least or min(killed, bundles) < enough:
+        if tries % 10 == 0:
+            begun = time.monotonic()
+            _run_and_kill(tmp_path, after=600.0)
+            whole = time.monotonic() - begun
+        tries += 1
         killed += _run_and_kill(tmp_path, after=rng.uniform(0, 1.1 * whole))
         ledger = Ledger(tmp_path / "ledger.sqlite")
         assert ledger.problems() == []
@@ -186,8 +192,7 @@ def test_two_hundred_kills_leave_no_half_bundle_and_no_bundle_without_its_charge
             assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
             statement = Statement.from_json((tmp_path / "out" / STATEMENT_FILE).read_bytes())
             assert ledger.bundle_problems(statement.body["ledger"]) == []
-    assert killed >= 20  # the kills did land inside releases
-    assert bundles >= 20
+        assert tries < 10 * least, "the kills do not land inside releases"
 
 
 def _run_and_kill(folder: Path, after: float) -> bool:
