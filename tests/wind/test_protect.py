@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import gridveil as gv
 from gridveil.cli.main import app
 from gridveil.errors import InputError, LedgerRefused
-from gridveil.privacy.adjacency import BLOCKS, ENTRY, blocks_in
+from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, blocks_in
 from gridveil.privacy.ledger import Ledger, Step
 from gridveil.wind.clock import SECONDS, calendar, largest_group, oddities
 from gridveil.wind.queries import records_sensitivity
@@ -165,16 +165,24 @@ def test_auto_says_what_it_chose_and_why():
 # -- the ledger's arithmetic ----------------------------------------------------------------------
 
 
+def in_blocks(moments, kind):
+    if kind == ALTOGETHER:
+        return np.zeros(len(moments))
+    return moments if kind == ENTRY else calendar(moments, kind)
+
+
 def moved(frame_times, whole, part):
     """By brute force: the most blocks of one kind that hold the entries of one of another."""
-    wholes = frame_times if whole == ENTRY else calendar(frame_times, whole)
-    parts = frame_times if part == ENTRY else calendar(frame_times, part)
+    wholes, parts = in_blocks(frame_times, whole), in_blocks(frame_times, part)
     return max(len(np.unique(parts[wholes == one])) for one in np.unique(wholes))
 
 
 def test_blocks_nest_as_the_ledger_counts():
     times = 1_704_000_000 + 600 * np.arange(5000)
-    members = {unit: largest_group([times], unit) for unit in ("hour", "day", "week")}
+    units = ("hour", "day", "week")
+    members = {unit: largest_group([times], unit) for unit in units}
+    members |= {f"{unit}s": len(np.unique(calendar(times, unit))) for unit in units}
+    members[ALTOGETHER] = len(times)
     for whole in BLOCKS:
         for part in BLOCKS:
             assert moved(times, whole, part) == blocks_in(whole, part, members)

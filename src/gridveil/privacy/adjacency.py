@@ -5,9 +5,10 @@ A step is an amount (30 MW), a share of something public (15% of a turbine's cap
 differs by a factor of at most ``1 + r``; docs/maths/relative-steps.md has the proofs.
 
 Most often one entry differs. Where entries have times, all entries of a calendar block may: an
-hour, a day or a week of one turbine. Blocks are *nested*: every entry is in one hour, every hour in
-one day, every day in one week. So `blocks_in` can say how many blocks of one kind make up one of
-another, which is all that the ledger needs to compare promises about them.
+hour, a day or a week of one turbine or load, or all that it has (`ALTOGETHER`). Blocks are
+*nested*: every entry is in one hour, every hour in one day, every day in one week, every week in
+the whole. So `blocks_in` can say how many blocks of one kind make up one of another, which is all
+that the ledger needs to compare promises about them.
 """
 
 from __future__ import annotations
@@ -55,8 +56,11 @@ _LEAST_SHARE, _MOST_SHARE = Fraction(1, 1000), Fraction(10)
 ENTRY = "entry"
 """The smallest block: an entry by itself."""
 
-BLOCKS = {ENTRY: 0, "hour": 1, "day": 24, "week": 168}
-"""Blocks of entries, from small to large, and how many hours each has."""
+ALTOGETHER = "altogether"
+"""The largest block: all entries of one turbine or load."""
+
+BLOCKS = {ENTRY: 0, "hour": 1, "day": 24, "week": 168, ALTOGETHER: 10**9}
+"""Blocks of entries, from small to large, and how many hours each has (the last: any number)."""
 
 
 def blocks_in(whole: str, part: str, members: Mapping[str, int], *, clocks: int = 1) -> int:
@@ -70,13 +74,20 @@ def blocks_in(whole: str, part: str, members: Mapping[str, int], *, clocks: int 
     at most ``ceil((L + 1)/l) + 1`` blocks of ``l`` hours, which is at most ``L/l + 3``, and 3 if
     ``L <= l``. Its entries are those of at most 3 blocks of its own kind.
 
+    How many hours, days and weeks there are altogether is in ``members`` (``"hours"``, ...); by
+    another clock they are at most 3 more, since only the ends and daylight saving differ.
+
     >>> blocks_in("day", "week", {}), blocks_in("week", "day", {})
     (1, 7)
     >>> blocks_in("day", "entry", {"day": 144}), blocks_in("week", "day", {}, clocks=2)
     (144, 10)
+    >>> blocks_in("altogether", "day", {"altogether": 8760, "days": 365})
+    365
     """
     if BLOCKS[whole] <= BLOCKS[part]:
-        return 1 if clocks == 1 or whole == ENTRY else 3
+        return 1 if clocks == 1 or whole == ENTRY or part == ALTOGETHER else 3
+    if whole == ALTOGETHER:
+        return members[whole] if part == ENTRY else members[f"{part}s"] + 3 * (clocks - 1)
     if part == ENTRY:
         return members[whole] * (1 if clocks == 1 else 3)
     return BLOCKS[whole] // BLOCKS[part] + (0 if clocks == 1 else 3)
@@ -102,11 +113,12 @@ class Adjacency:
         If alpha is a share: of what, by name (the capacity of each turbine), and its unit. The
         ledger compares amounts, not shares.
     block, whose
-        What differs as a whole: ``"entry"``, or a calendar ``"hour"``, ``"day"`` or ``"week"``, and
-        whose it is: ``"turbine"``.
+        What differs as a whole: ``"entry"``, a calendar ``"hour"``, ``"day"`` or ``"week"``, or
+        all entries (``"altogether"``), and whose it is: ``"turbine"``, ``"load"``.
     members, clock
         The most entries that an hour, a day and a week hold, if that is known, and whose hours and
-        days they are: ``"UTC"``, or ``"as written"``.
+        days they are: ``"UTC"``, or ``"as written"``. For a promise about all entries also how
+        many there are ``"altogether"``, in how many ``"hours"``, ``"days"`` and ``"weeks"``.
     """
 
     parameter: str

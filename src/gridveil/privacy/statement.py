@@ -23,7 +23,7 @@ from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ENTRY
 from gridveil.privacy.schema import read_json, schema_problems
-from gridveil.privacy.words import in_words
+from gridveil.privacy.words import in_words, show_neighbour
 
 SCHEMA_VERSION = 1
 STATEMENT_FILE = "release.json"
@@ -200,7 +200,7 @@ def _adjacency(account: Account) -> str:
     if not larger:
         return ADJACENCY
     whole = " or ".join(
-        f"all entries of {one.parameter} of one {one.whose} in one calendar {one.block} (times: "
+        f"{show_neighbour(one.to_json(Fraction(1)))} (times: "
         f"{one.clock}{', from Monday' if one.block == 'week' else ''})"
         for one in larger
     )

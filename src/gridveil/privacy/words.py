@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from gridveil.errors import show_exact
-from gridveil.privacy.adjacency import ENTRY, RELATIVE, Adjacency
+from gridveil.privacy.adjacency import ALTOGETHER, ENTRY, RELATIVE, Adjacency
 
 # Above the first an epsilon promises next to nothing; above the second exp(epsilon) is no figure.
 WEAK, _LARGE = 10, math.log(1e6)
@@ -42,14 +42,23 @@ def show_unit(one: Mapping[str, Any]) -> str:
     """What a guarantee is for, in words, from what the statement has of it."""
     if one.get("block", ENTRY) == ENTRY:
         return f"one entry of {one['parameter']}"
-    return f"all entries of {one['parameter']} of one {one['whose']} in one {one['block']}"
+    return f"all entries of {one['parameter']} of one {one['whose']}{_when(one, '')}"
+
+
+def _when(one: Mapping[str, Any], calendar: str) -> str:
+    return "" if one["block"] == ALTOGETHER else f" in one {calendar}{one['block']}"
+
+
+def show_all(block: str) -> str:
+    """All entries of a block, in a few words."""
+    return "all entries" if block == ALTOGETHER else f"all entries of a {block}"
 
 
 def show_neighbour(one: Mapping[str, Any]) -> str:
     """What differs between neighbours, in words, from what the statement has of them."""
     if one.get("block", ENTRY) == ENTRY:
         return f"one of {one['entries']:,} entries of {one['parameter']}"
-    return f"all entries of {one['parameter']} of one {one['whose']} in one calendar {one['block']}"
+    return f"all entries of {one['parameter']} of one {one['whose']}{_when(one, 'calendar ')}"
 
 
 def show_adjacency(one: Adjacency) -> str:
@@ -107,13 +116,16 @@ def in_words(body: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _plural(guarantee: Mapping[str, Any]) -> str:
-    blocks = {one.get("block", ENTRY) for one in guarantee["neighbours"]}
-    return f"such {blocks.pop()}s" if blocks.isdisjoint({ENTRY}) else "entries"
+    kinds = {
+        one["whose"] if one.get("block") == ALTOGETHER else one.get("block", ENTRY)
+        for one in guarantee["neighbours"]
+    }
+    return f"such {kinds.pop()}s" if kinds.isdisjoint({ENTRY}) else "entries"
 
 
 def _windows(guarantee: Mapping[str, Any], epsilon: Fraction) -> str:
     """A window that begins at any moment touches two calendar blocks of its length."""
-    blocks = {one["block"] for one in guarantee["neighbours"] if "block" in one}
+    blocks = {one["block"] for one in guarantee["neighbours"] if "block" in one} - {ALTOGETHER}
     return "".join(
         f" A {block} that begins at any other moment touches two of them: epsilon "
         f"{show_exact(2 * epsilon)}."
@@ -139,7 +151,7 @@ def show_steps(ledger: Mapping[str, Any]) -> str:
     reference = ledger["reference_alpha"]
     return " or ".join(
         show_step(Fraction(one["alpha"]), one["unit"])
-        + (f" by all entries of a {one['block']}" if "block" in one else "")
+        + (f" by {show_all(one['block'])}" if "block" in one else "")
         + (f" ({name})" if len(reference) > 1 else "")
         for name, one in reference.items()
     )

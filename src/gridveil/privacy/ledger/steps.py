@@ -15,6 +15,7 @@ from typing import Any
 
 from gridveil.errors import show_exact
 from gridveil.privacy.adjacency import (
+    ALTOGETHER,
     BLOCKS,
     ENTRY,
     RELATIVE,
@@ -136,7 +137,8 @@ class Step:
         )
 
     def __str__(self) -> str:
-        whole = "" if self.block == ENTRY else f", all of a {self.block}"
+        whole = ", all entries" if self.block == ALTOGETHER else f", all of a {self.block}"
+        whole = "" if self.block == ENTRY else whole
         return f"{show_exact(self.alpha)} {self.unit}{whole}"
 
 
