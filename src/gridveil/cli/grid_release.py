@@ -18,6 +18,16 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
+from gridveil.cli.grid_series import (
+    ProtectOption,
+    SeriesOption,
+    TimeOption,
+    check_alone,
+    check_method,
+    refuse_without,
+    series_alpha,
+    show_series_release,
+)
 from gridveil.cli.options import read_options, takes_options_of
 from gridveil.cli.outputs import REPORT, check_bundle, check_output
 from gridveil.cli.releasing import (
@@ -39,6 +49,7 @@ from gridveil.cli.typed import (
     read_network,
 )
 from gridveil.grid.methods import METHODS
+from gridveil.grid.series.method import METHODS as SERIES
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ModelErrors
@@ -50,7 +61,11 @@ _UNSERVED = (
 )
 
 
-@takes_options_of(METHODS)
+_USUAL = next(iter(METHODS))
+_ALL = {**METHODS, **SERIES}
+
+
+@takes_options_of(_ALL)
 def release(
     ctx: typer.Context,
     case: CaseArgument,
@@ -72,7 +87,7 @@ def release(
         ),
     ] = "capacity",
     epsilon: Annotated[str, typer.Option(help="The guarantee: 1, 0.5 or 1/3.")] = "1",
-    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.")] = next(iter(METHODS)),
+    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.")] = _USUAL,
     population: Annotated[
         Path | None,
         typer.Option(
@@ -109,6 +124,9 @@ def release(
             "public, and they have no limit."
         ),
     ] = None,
+    series: SeriesOption = None,
+    protect: ProtectOption = None,
+    time: TimeOption = None,
     options: Any = None,
     dataset: DatasetOption = None,
     distinct: DistinctOption = None,
@@ -125,13 +143,23 @@ def release(
 
     Example: [cyan]gridveil grid release rts96-paper --parameter capacity --alpha 30
     --epsilon 1 --dataset rts96 -o out-grid[/]
+
+    A year of loads: [cyan]gridveil grid release case.m --parameter load --series loads.parquet
+    --protect day --alpha 0.2 --epsilon 1 --dataset town -o out-loads[/]
     """
     from gridveil.cli.console import steps
-    from gridveil.grid import Population, plan
+    from gridveil.grid import Population, plan, plan_series, read_series
 
-    inputs = (case,) if population is None else (case, population)
+    if series is None:
+        refuse_without(protect, time, method)
+    else:
+        alone = {"--population": population, "--public-curves": public_curves or None}
+        check_alone({**alone, "--only": only, "--unlimited-above": unlimited_above}, parameter)
+        check_method(method, usual=_USUAL)
+    inputs = [case, *(str(one) for one in (population, series) if one is not None)]
     target = check_bundle(output, inputs, ledger, force=force)
     order = Order(target, force, ledger, dataset, distinct, noise_of(ctx))
+    planned: Any
     with (
         release_warnings(quiet=quiet),
         steps("releasing", quiet=quiet or as_json) as progress,
@@ -140,27 +168,40 @@ def release(
         network = read_network(
             case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
         )
-        models = None if population is None else Population.read(population, network)
-        planned = plan(
-            network,
-            models,
-            parameter=parameter,
-            epsilon=epsilon,
-            alpha=typed.alpha(alpha),
-            method=method,
-            limits=typed.limits(limits),
-            public_curves=public_curves,
-            only=typed.rules(only),
-            unlimited_above=unlimited_above,
-            progress=progress,
-            **read_options(METHODS, method, options),
-        )
+        if series is not None:
+            progress("reading the series")
+            planned = plan_series(
+                network,
+                read_series(series, network, time=time),
+                epsilon=epsilon,
+                alpha=series_alpha(typed.alpha(alpha)),
+                protect=protect or "day",
+                limits=typed.limits(limits),
+                progress=progress,
+                **read_options(_ALL, "series", options),
+            )
+        else:
+            planned = plan(
+                network,
+                None if population is None else Population.read(population, network),
+                parameter=parameter,
+                epsilon=epsilon,
+                alpha=typed.alpha(alpha),
+                method=method,
+                limits=typed.limits(limits),
+                public_curves=public_curves,
+                only=typed.rules(only),
+                unlimited_above=unlimited_above,
+                progress=progress,
+                **read_options(_ALL, method, options),
+            )
         done = None if dry_run else order.carry_out(planned, progress)
     if done is None:
         show_plan(planned, as_json=as_json)
         return
     made, placed = done
-    _show_release(made, placed, as_json=as_json, quiet=quiet)
+    show: Any = _show_release if series is None else show_series_release
+    show(made, placed, as_json=as_json, quiet=quiet)
 
 
 def evaluate(

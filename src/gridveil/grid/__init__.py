@@ -2,7 +2,8 @@
 
 Data walks through the packages in this order: `model` (what a network, a population and a private
 parameter are), `io` (files), `opf` (the engine), `restoration` (repairs noisy values), `methods`
-(what is asked, and the steps), `release` (plan, charge, run), `evaluation` (for the owner).
+(what is asked, and the steps), `release` (plan, charge, run), `series` (the same for loads over
+time), `evaluation` (for the owner).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.ac.engine import AcSolutions, AcStatus, solve_ac
 from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
 from gridveil.grid.release import GridPlan, GridRelease, plan, release
+from gridveil.grid.series.method import Series
+from gridveil.grid.series.plan import SeriesPlan, SeriesRelease, plan_series, release_series
+from gridveil.grid.series.table import LoadSeries, read_series
 
 __all__ = [
     "AcSolutions",
@@ -30,20 +34,27 @@ __all__ = [
     "GridPlan",
     "GridRelease",
     "Laplace",
+    "LoadSeries",
     "Network",
     "Paper",
     "Population",
     "Problem",
     "PublicNetwork",
+    "Series",
+    "SeriesPlan",
+    "SeriesRelease",
     "Solutions",
     "Status",
     "cases",
     "check",
     "evaluate",
     "plan",
+    "plan_series",
     "problems",
     "read_case",
+    "read_series",
     "release",
+    "release_series",
     "sample_population",
     "solve_ac",
     "solve_population",

@@ -74,7 +74,7 @@ class GridRelease(Release):
         self.values: Floats = outcome.values
         self.data: Network = self.public.with_values(outcome.values)
         files = {
-            f"network{_suffix(self.data)}": lambda path: self.data.write_release(
+            f"network{network_suffix(self.data)}": lambda path: self.data.write_release(
                 path, self.public.parameters
             ),
             # Without names of elements: some people write ratings into them.
@@ -95,7 +95,7 @@ class GridRelease(Release):
 
     def loading(self) -> tuple[Snippet, ...]:
         """Code that loads the released network."""
-        suffix = _suffix(self.data)
+        suffix = network_suffix(self.data)
         return loading_snippets(f"network{suffix}", suffix)
 
 
@@ -353,6 +353,7 @@ def check_writable(public: PublicNetwork) -> None:
     module_of(public.source.kind).write_release(public.with_values(values), None, public.parameters)
 
 
-def _suffix(network: Network) -> str:
+def network_suffix(network: Network) -> str:
+    """How the file of a released network ends, by the format that it came from."""
     kind = network.source.kind if isinstance(network.source, Source) else "matpower"
     return next(suffix for suffix, name in SUFFIXES.items() if name == kind)

@@ -1,0 +1,115 @@
+"""``gridveil grid release --series``: a network's loads over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gridveil.cli.console import out, plain, print_json
+from gridveil.cli.releasing import charge_fields, charge_line
+from gridveil.errors import InputError
+from gridveil.grid.series.method import METHODS, Series
+
+if TYPE_CHECKING:
+    from gridveil.grid import SeriesRelease
+
+SeriesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--series",
+        help="load: values over time beside the network, .parquet or .csv: a column of times and "
+        "one for each bus, or time, load and power.",
+        show_default=False,
+    ),
+]
+ProtectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--protect",
+        help="--series: what epsilon is for: one entry, or all entries of one load in one calendar "
+        "hour, day or week, or altogether. Default: day.",
+        show_default=False,
+    ),
+]
+TimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time", help="--series: the column of times, if it can't be told.", show_default=False
+    ),
+]
+
+
+def check_alone(given: Mapping[str, Any], parameter: str) -> None:
+    """Raise `InputError` for options of ``grid release`` that mean nothing for a series."""
+    if parameter != "load":
+        raise InputError(
+            f"--series holds loads, and --parameter is {parameter}.",
+            remedy="Write --parameter load.",
+        )
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} has no meaning for --series.", remedy=f"Leave {name} out.")
+
+
+def check_method(method: str, *, usual: str) -> None:
+    """Raise `InputError` for a method of another release; the usual one counts as left out."""
+    if method not in (usual, Series.method):
+        raise InputError(
+            f"--method {method} releases values of one time.",
+            remedy=f"Leave it out, or write --method {Series.method}.",
+        )
+
+
+def refuse_without(protect: str | None, time: str | None, method: str) -> None:
+    """Raise `InputError` for options of a series if there is none."""
+    given = {"--protect": protect, "--time": time}
+    given["--method series"] = method if method in METHODS else None
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{name} is for loads over time.", remedy="Name their table with --series FILE."
+            )
+
+
+def series_alpha(alpha: Any) -> Any:
+    """The alpha of loads: one number in MW."""
+    found = alpha.get("load") if isinstance(alpha, Mapping) and set(alpha) == {"load"} else alpha
+    if isinstance(found, Mapping) or str(found).strip().endswith("%"):
+        raise InputError(
+            "alpha of a series is one amount in MW.", remedy="Write it as --alpha 0.2."
+        )
+    return found
+
+
+def show_series_release(made: SeriesRelease, placed: Path, *, as_json: bool, quiet: bool) -> None:
+    """What was released, promised and charged."""
+    from rich.markup import escape
+
+    from gridveil.release.plan import REPORT_FILE
+
+    if as_json:
+        paid = charge_fields(made.account)
+        print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
+    elif not quiet:
+        console, clock = out(), made.clock
+        console.print(
+            f"Released {len(made.names):,} loads over {clock.days:,} days to {escape(str(placed))}"
+        )
+        for sentence in made.statement.in_words:
+            console.print(f"  {escape(sentence)}")
+        moved, unserved = int(made.served.moved.sum()), int(made.served.unserved.sum())
+        if made.statement.body["settings"]["hours"] == "all":
+            console.print(
+                f"  {clock.size - unserved:,} of {clock.size:,} hours can be served; {moved:,} "
+                "were moved for it."
+            )
+        if unserved:
+            console.print(
+                f"[bold red]WARNING:[/] {unserved:,} hours can't be served by the network: check "
+                "--range and its generators."
+            )
+        console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
+        console.print(plain(charge_line(made.account)))

@@ -1,0 +1,7 @@
+"""A network's loads over time: what is private of them, what is asked, and how they are rebuilt.
+
+Data walks through the modules in this order: `table` (files and the public clock), `queries` (sums
+of whole numbers, and how far each moves), `shares` (which are asked, for how much), `rebuild` (a
+series from noisy answers), `hours` (every hour served), `method` (the options), `plan` (plan,
+charge, run), `evaluation` (for the owner).
+"""

@@ -1,0 +1,132 @@
+"""The public clock of a load series: whole calendar days in equal steps.
+
+Times with a zone are by UTC, others as they are written. A series begins with a day, ends with one
+and has no gaps, so every day has the same number of steps and every block is known from the first
+time, the step and the number of days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY
+
+Ints = NDArray[np.int64]
+
+DAY = 86_400
+_HOUR = 3600
+_MONDAY = 3 * DAY  # the first of January 1970 was a Thursday
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When the entries of a series are.
+
+    Parameters
+    ----------
+    start
+        The first moment: seconds since 1970, the beginning of a day.
+    slots
+        Steps in a day.
+    days
+        Calendar days.
+    zone
+        ``"UTC"``, or ``"as written"``.
+    """
+
+    start: int
+    slots: int
+    days: int
+    zone: str
+
+    @classmethod
+    def of(cls, moments: Ints, zone: str, where: str) -> Clock:
+        """The clock of public times in their order, or `InputError` if they are not such days."""
+        steps = np.unique(np.diff(moments))
+        if len(steps) != 1 or steps[0] <= 0:
+            odd = "are not in order or repeat" if len(steps) and steps[0] <= 0 else "have gaps"
+            raise InputError(
+                f"The times of {where} {odd}, or there is only one: a series has equal steps.",
+                remedy="Give every time once, in UTC if clocks were changed, and fill gaps in.",
+            )
+        step, first = int(steps[0]), int(moments[0])
+        if _HOUR % step:
+            raise InputError(
+                f"The times of {where} are {step:,} seconds apart.",
+                remedy="Give a value for every hour, half hour or quarter of an hour.",
+            )
+        slots = DAY // step
+        if first % DAY or len(moments) % slots:
+            raise InputError(
+                f"{where} does not begin and end with a calendar day.",
+                remedy="Cut it to whole days, from midnight to midnight.",
+            )
+        return cls(first, slots, len(moments) // slots, zone)
+
+    @property
+    def size(self) -> int:
+        """How many entries each load has."""
+        return self.slots * self.days
+
+    @property
+    def moments(self) -> Ints:
+        """The time of every entry, in seconds since 1970."""
+        return self.start + (DAY // self.slots) * np.arange(self.size, dtype=np.int64)
+
+    @cached_property
+    def week(self) -> Ints:
+        """The calendar week of every day, counted from 0; weeks begin on Monday."""
+        found = (self.start + DAY * np.arange(self.days) + _MONDAY) // (7 * DAY)
+        return np.asarray(found - found[0], dtype=np.int64)
+
+    @cached_property
+    def weekday(self) -> Ints:
+        """The weekday of every day: 0 is Monday."""
+        return np.asarray((self.start // DAY + np.arange(self.days) + 3) % 7, dtype=np.int64)
+
+    @cached_property
+    def kind(self) -> Ints:
+        """0 for every day from Monday to Friday, 1 for Saturdays and Sundays."""
+        return (self.weekday >= 5).astype(np.int64)
+
+    @property
+    def weeks(self) -> int:
+        """How many calendar weeks the days are in."""
+        return int(self.week[-1]) + 1
+
+    @property
+    def members(self) -> dict[str, int]:
+        """The most entries that a block holds, and how many blocks there are; see `Adjacency`."""
+        return {
+            "hour": self.slots // 24,
+            "day": self.slots,
+            "week": self.slots * self.days_in("week"),
+            ALTOGETHER: self.size,
+            "hours": 24 * self.days,
+            "days": self.days,
+            "weeks": self.weeks,
+        }
+
+    def entries_in(self, block: str) -> int:
+        """The most entries of one load in a block."""
+        return 1 if block == ENTRY else self.members[block]
+
+    def days_in(self, block: str) -> int:
+        """The most days that a block touches."""
+        if block == ALTOGETHER:
+            return self.days
+        return int(np.bincount(self.week).max()) if block == "week" else 1
+
+
+def check_block(protect: str) -> str:
+    """What is protected, or `InputError` if there is no such block."""
+    if not isinstance(protect, str) or protect not in BLOCKS:
+        raise InputError(
+            f"protect is {str(protect)[:40]!r}.", remedy=f"Use {', '.join(BLOCKS)} (--protect)."
+        )
+    return protect

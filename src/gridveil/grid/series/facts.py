@@ -1,0 +1,81 @@
+"""What the statement of a release of load series says beside what its account knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gridveil.errors import show_exact
+from gridveil.grid.io.fates import CHANGED
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.series.hours import Served
+from gridveil.grid.series.method import Series
+from gridveil.privacy.account import Account
+from gridveil.privacy.adjacency import ALTOGETHER
+from gridveil.privacy.statement import Facts, Restoration
+
+if TYPE_CHECKING:
+    from gridveil.grid.series.plan import Prepared
+
+KIND = "grid load series"
+
+_LIMITATIONS = (
+    "Loads follow each other, the weather and the calendar: what is known of other days, other "
+    "loads and the weather permits inference about a day that epsilon does not bound.",
+    "Released values between the sums that were asked for are rebuilt: hours, days and extremes of "
+    "one load are estimates, and its noise is not that of single values.",
+    "Which loads are always 0, which are ever below 0, and the times are public.",
+    "Topology, capacities, generators and costs are published as the file has them: if they were "
+    "computed from loads they are evidence about these, outside epsilon.",
+)
+
+
+def series_facts(
+    account: Account,
+    public: PublicNetwork,
+    options: Series,
+    prepared: Prepared,
+    served: Served,
+    trouble: Mapping[str, str],
+) -> Facts:
+    """What the statement says of a release, from released and public data."""
+    clock, frame = prepared.frame.clock, prepared.frame
+    name = public.name if account.charge is None else account.charge.dataset
+    limitations = list(_LIMITATIONS)
+    if unserved := int(served.unserved.sum()):
+        limitations.insert(0, f"{unserved:,} hours can't be served by the network.")
+    settings: dict[str, Any] = {
+        "parameters": ["load"],
+        "ranges": {"load": [frame.limits.low, frame.limits.high]},
+        "protect": frame.block,
+        "days": clock.days,
+        "values_in_a_day": clock.slots,
+        "clock": clock.zone,
+        "shares": {
+            query: show_exact(part / account.budget.total)
+            for query, part in prepared.epsilons.items()
+        },
+        "decimals": {"load": prepared.decimals},
+        "hours_moved": int(served.moved.sum()),
+        "hours_not_served": unserved,
+        CHANGED: [one.to_json() for one in public.changes],
+        **options.settings(),
+        "typical": prepared.typical,
+        **trouble,
+    }
+    hours = "hours as they were rebuilt" if options.hours == "none" else "every hour projected"
+    return Facts(
+        kind=KIND,
+        method=options.method,
+        summary=f"loads of network {name} over time: {frame.loads:,} loads, {clock.days:,} days",
+        settings=settings,
+        public_inputs=[
+            "topology, capacities, generators and everything else of the network but its loads",
+            "the times of the series, the names of loads, which are always 0 and which ever below",
+        ],
+        published_in_clear=["capacity", "generator_limit", "cost", "topology and impedances"],
+        restoration=Restoration(solver=f"least squares with learned spreads; {hours}", gap=None),
+        limitations=limitations,
+        adjacency="Which loads are always 0 and which are ever below 0 is the same in both."
+        + ("" if frame.block == ALTOGETHER else " Days are calendar days of the series' clock."),
+    )

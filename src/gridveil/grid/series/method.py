@@ -1,0 +1,72 @@
+"""The options of a release of load series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gridveil.errors import InputError
+from gridveil.grid.series.queries import MOST_WAVES
+from gridveil.release.options import OneOf, Options, Within, option
+
+
+@dataclass(frozen=True)
+class Series(Options):
+    """Few sums of the loads, and the series rebuilt from their noisy answers.
+
+    Parameters
+    ----------
+    typical
+        A public guess of the mean load in MW: it decides what is worth asking. By default eight
+        times alpha.
+    waves
+        How many profiles of a day the total load is asked for: an odd number. More show narrower
+        peaks, with more noise.
+    hours
+        ``"all"``: every hour of the released series can be served by the network. ``"none"``:
+        nobody looks.
+    workers
+        Processes that share the hours.
+    """
+
+    method: ClassVar[str] = "series"
+
+    typical: float | None = option(
+        None,
+        help="public guess of the mean load in MW",
+        check=Within(1e-9, 1e9),
+        example="1.5",
+        default="eight times alpha",
+    )
+    waves: int = option(
+        11,
+        help="profiles of a day that the total load is asked for, an odd number",
+        check=Within(1, MOST_WAVES, whole=True),
+        read=int,
+        example="11",
+    )
+    hours: str = option(
+        "all",
+        help="which hours of the released series the network must serve: all or none",
+        check=OneOf(("all", "none")),
+        read=str,
+        example="all",
+    )
+    workers: int = option(
+        1,
+        help="processes that share the hours",
+        check=Within(1, 256, whole=True),
+        read=int,
+        example="4",
+    )
+
+    def _check_together(self) -> None:
+        if self.waves % 2 == 0:
+            raise InputError(
+                f"waves is {self.waves}.",
+                remedy="Give an odd number: a constant, and two profiles for each wave.",
+            )
+
+
+METHODS: dict[str, type[Series]] = {Series.method: Series}
+"""The methods of releases of load series, by name."""

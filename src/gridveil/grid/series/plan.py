@@ -1,0 +1,382 @@
+"""Release a network's loads over time: plan, charge, run.
+
+`plan_series` checks everything public; running the plan asks the sealed series, rebuilds it from
+noisy answers and serves every hour. `release_series` is plan, charge and run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError, wrong_type
+from gridveil.grid.methods.method import TROUBLE
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.population import Population
+from gridveil.grid.model.problem import highest_cost, sketch_network
+from gridveil.grid.model.public import PublicNetwork, split
+from gridveil.grid.model.ranges import Range, ranges_of
+from gridveil.grid.opf.engine import Solutions
+from gridveil.grid.release import check_writable, network_suffix
+from gridveil.grid.restoration.project import decimals_for
+from gridveil.grid.series.clock import check_block
+from gridveil.grid.series.facts import series_facts
+from gridveil.grid.series.hours import Served, serve_hours, solve_hours
+from gridveil.grid.series.method import METHODS, Series
+from gridveil.grid.series.pictures import series_sections
+from gridveil.grid.series.queries import Frame, Query, all_queries
+from gridveil.grid.series.rebuild import Answers, Box, rebuild
+from gridveil.grid.series.shares import TYPICAL, planned
+from gridveil.grid.series.table import LoadSeries, write_series
+from gridveil.privacy.account import Account
+from gridveil.privacy.adjacency import ALTOGETHER, ENTRY, Adjacency
+from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.ledger import Ledger, Sketch, Terms
+from gridveil.privacy.sealed import Limits, Sealed, seal
+from gridveil.privacy.statement import Facts, make_statement
+from gridveil.release.options import options_of
+from gridveil.release.plan import Asked, Plan, Progress, Release, silent
+from gridveil.report.parts import Section, Snippet
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is worked out from public data before anything is charged.
+
+    Parameters
+    ----------
+    series
+        The public side of the series: its clock, names and layout.
+    kept
+        The loads that are not always 0, in the order of the network's buses.
+    frame, box
+        Their public numbers.
+    queries, epsilons
+        What is asked, and for how much of epsilon.
+    typical
+        The public guess of the mean load, MW.
+    decimals
+        How many decimals released values have.
+    """
+
+    series: LoadSeries
+    kept: Ints
+    frame: Frame
+    box: Box
+    queries: Mapping[str, Query]
+    epsilons: Mapping[str, Fraction]
+    typical: float
+    decimals: int
+
+
+class SeriesRelease(Release):
+    """A released series of loads: `data` is a table of it, `network` has the mean loads."""
+
+    def __init__(
+        self,
+        account: Account,
+        facts: Facts,
+        public: PublicNetwork,
+        prepared: Prepared,
+        served: Served,
+    ) -> None:
+        self.public, self.prepared, self.served = public, prepared, served
+        series = prepared.series
+        self.clock, self.names = series.clock, series.names
+        self.network: Network = public.with_values(served.values.mean(axis=0))
+        suffix = network_suffix(self.network)
+        files = {
+            f"network{suffix}": lambda path: self.network.write_release(path, ("load",)),
+            f"loads{series.layout.suffix}": lambda path: write_series(
+                path, series.layout, series.clock, series.names, self.values
+            ),
+        }
+        super().__init__(make_statement(account, facts), account, files)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Released loads in MW: one row a time, one column a load of the table."""
+        found = np.zeros((self.clock.size, len(self.names)))
+        found[:, self.prepared.kept] = self.served.values
+        return found
+
+    @cached_property
+    def data(self) -> pd.DataFrame:
+        """The released series as a table with its times as index."""
+        times = pd.to_datetime(self.clock.moments, unit="s", utc=self.clock.zone == "UTC")
+        return pd.DataFrame(self.values, index=times, columns=list(self.names))
+
+    @cached_property
+    def solutions(self) -> Solutions:
+        """The dispatch of every released hour."""
+        return solve_hours(self.public, self.served.values, keep=("cost", "line_price"))
+
+    def sections(self) -> tuple[Section, ...]:
+        """Pictures of the released series."""
+        return series_sections(self.clock, self.values, self.served)
+
+    def loading(self) -> tuple[Snippet, ...]:
+        """Code that loads the released series."""
+        name = next(file for file in self.files if file.startswith("loads"))
+        read = "read_csv" if name.endswith(".csv") else "read_parquet"
+        return (Snippet("pandas", f'import pandas as pd\nloads = pd.{read}("{name}")'),)
+
+
+class SeriesPlan(Plan[SeriesRelease]):
+    """A release of load series that was checked and prepared; made by `plan_series`."""
+
+    def __init__(
+        self,
+        sealed: Sealed[Floats],
+        public: PublicNetwork,
+        options: Series,
+        adjacency: Adjacency,
+        epsilon: Fraction,
+        prepared: Prepared,
+    ) -> None:
+        block = adjacency.block
+        of = f"each {'load' if block == ALTOGETHER else block}"
+        super().__init__(
+            Terms(
+                dataset=None,
+                epsilon=epsilon,
+                adjacency=(adjacency,),
+                clear=["capacity", "generator_limit", "cost"],
+                private=["load", "total load"],
+                purpose=f"load series of a network, method {options.method}, protecting {of}",
+            )
+        )
+        self.sealed = sealed
+        self.public = public
+        self.options = options
+        self.prepared = prepared
+
+    def asked(self) -> Sequence[Asked]:
+        """See `Plan.asked`."""
+        queries = self.prepared.queries
+        return [
+            Asked(queries[name].words, f"{queries[name].scale(part):.4g} MW", part)
+            for name, part in self.prepared.epsilons.items()
+        ]
+
+    def sketch(self) -> Sketch:
+        """See `Plan.sketch`: that of the network."""
+        return sketch_network(self.public)
+
+    def _run(self, account: Account, progress: Progress) -> SeriesRelease:
+        prepared = self.prepared
+        answers = {}
+        for name, part in prepared.epsilons.items():
+            query = prepared.queries[name]
+            progress(query.words)
+            answers[name] = query.answer(account, self.sealed, prepared.frame, part)
+        progress("rebuilding the series")
+        trouble: dict[str, str] = {}
+        values = self._rebuilt(answers, trouble)
+        served = self._served(values, trouble, progress)
+        known = series_facts(account, self.public, self.options, prepared, served, trouble)
+        return SeriesRelease(account, known, self.public, prepared, served)
+
+    def _rebuilt(self, answers: Answers, trouble: dict[str, str]) -> Floats:
+        """The series that the answers tell of; of fewer answers, if all of them are too much.
+
+        A failure here is trouble with noisy numbers, after the epsilon was spent: mean loads are
+        better than none.
+        """
+        prepared, clock = self.prepared, self.prepared.frame.clock
+        try:
+            found = rebuild(clock, prepared.box, answers, self.options.waves)
+        except TROUBLE as problem:
+            trouble["restoration_failed"] = type(problem).__name__
+            found = rebuild(clock, prepared.box, {"year": answers["year"]}, self.options.waves)
+        low, high = prepared.box.low, prepared.box.high
+        return np.clip(np.round(found.reshape(clock.size, -1), prepared.decimals), low, high)
+
+    def _served(self, values: Floats, trouble: dict[str, str], progress: Progress) -> Served:
+        plain = Served(values, np.zeros(len(values), bool), np.zeros(len(values), bool))
+        if self.options.hours == "none":
+            return plain
+        price = Fraction(max(highest_cost(self.public, Population(1)), 1.0))
+        try:
+            return serve_hours(
+                self.public,
+                values,
+                price,
+                self.prepared.decimals,
+                workers=self.options.workers,
+                progress=progress,
+            )
+        except TROUBLE as problem:
+            trouble["restoration_failed"] = type(problem).__name__
+            return replace(plain, unserved=np.ones(len(values), bool))
+
+
+def release_series(
+    network: Network,
+    series: LoadSeries,
+    *,
+    epsilon: Exact,
+    alpha: Exact,
+    protect: str = "day",
+    dataset: str | None = None,
+    distinct: str | None = None,
+    ledger: Ledger | Path | str | None = None,
+    seed: int | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> SeriesRelease:
+    """Release a network's loads over time with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    network, series, epsilon, alpha, protect, options
+        As in `plan_series`: what is private, the guarantee, and how the release is made.
+    dataset, distinct, ledger, seed, progress
+        As in `gridveil.grid.release`.
+
+    Raises
+    ------
+    InputError, LedgerRefused
+        Before anything is charged.
+    ReleaseAborted
+        If a computation on the private values failed; the charge stays.
+    """
+    planned_one = plan_series(
+        network, series, epsilon=epsilon, alpha=alpha, protect=protect, progress=progress, **options
+    )
+    if seed is None:
+        account = planned_one.charge(ledger, dataset=dataset, distinct=distinct)
+    else:
+        account = planned_one.study(seed)
+    return planned_one.run(account, progress)
+
+
+def plan_series(
+    network: Network,
+    series: LoadSeries,
+    *,
+    epsilon: Exact,
+    alpha: Exact,
+    protect: str = "day",
+    method: str | Series = "series",
+    limits: Range | Mapping[str, Range] | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> SeriesPlan:
+    """Check and prepare a release of load series; it opens nothing and charges nothing.
+
+    Parameters
+    ----------
+    network
+        The real network, from `read_case`. Its own loads are not released: the released file has
+        the means of the released series in their place.
+    series
+        From `read_series`.
+    epsilon
+        The guarantee: 1, 0.5, "1/3".
+    alpha
+        How far each value that moves may move, MW.
+    protect
+        What epsilon is for: one ``"entry"``, or all entries of one load in one calendar
+        ``"hour"``, ``"day"`` or ``"week"``, or ``"altogether"``.
+    method
+        ``"series"``, or its options: ``Series(waves=7)``.
+    limits
+        The public range of a load in MW, as in ``(0, 500)``. Values outside are clipped.
+    progress
+        Called with a few words as each step begins.
+    options
+        Those of `Series`, by name.
+
+    Raises
+    ------
+    InputError
+        For public input that can't be used.
+    """
+    if not isinstance(network, Network):
+        raise wrong_type("Network", network, remedy="Read one with read_case.")
+    if not isinstance(series, LoadSeries):
+        raise wrong_type("LoadSeries", series, remedy="Read one with read_series.")
+    block = check_block(protect)
+    chosen = options_of(METHODS, method, options)
+    total = Budget(epsilon).total
+    progress("public numbers")
+    used = series.support
+    if not used.any():
+        raise InputError("All loads of the series are 0.", remedy="Check the table.")
+    _check_signs(series, chosen)
+    _check_covered(network, series)
+    kept = np.flatnonzero(used)
+    kept = kept[np.argsort(series.bus[kept])]
+    # Not the loads of the network: what stands for them shows which there are, and is public.
+    standing = np.zeros(len(network.buses))
+    standing[series.bus[kept]] = 1.0
+    wanted = ranges_of(network, ("load",), limits)
+    _, public = split(network.with_load(standing), "load", wanted)
+    check_writable(public)
+    ends = public.limits["load"]
+    low = np.where(series.negative[kept], ends.low, np.clip(0.0, ends.low, ends.high))
+    around = Limits(float(low.min()), ends.high)
+    clock = series.clock
+    adjacency = Adjacency.of(
+        "load",
+        alpha=alpha,
+        unit="MW",
+        limits=around,
+        entries=clock.size * len(kept),
+        block=block,
+        whose="" if block == ENTRY else "load",
+        members=clock.members,
+        clock=clock.zone,
+    )
+    frame = Frame(clock, len(kept), around, adjacency.alpha, block)
+    queries = all_queries(frame, chosen.waves)
+    for query in queries.values():
+        query.check()
+    typical = float(TYPICAL * adjacency.alpha) if chosen.typical is None else chosen.typical
+    prepared = Prepared(
+        series,
+        kept,
+        frame,
+        Box(low, np.full(len(kept), ends.high)),
+        queries,
+        planned(frame, queries, typical, total),
+        typical,
+        decimals_for(float(adjacency.alpha)),
+    )
+    sealed = seal(series.private(kept), name="load", unit="MW", limits=around)
+    return SeriesPlan(sealed, public, chosen, adjacency, total, prepared)
+
+
+def _check_signs(series: LoadSeries, options: Series) -> None:
+    if options.hours == "all" and series.negative.any():
+        below = series.names[int(series.negative.argmax())]
+        raise InputError(
+            f"{int(series.negative.sum()):,} loads are below 0 at times ({below!r}, for example): "
+            "hours with such loads can't be served one by one.",
+            remedy="Make them generators, or leave hours as they are: hours='none' (--hours none).",
+        )
+
+
+def _check_covered(network: Network, series: LoadSeries) -> None:
+    """Which buses have a load is public; a release must not lose one."""
+    left = (network.buses.load != 0) & network.buses.in_service
+    left[series.bus] = False
+    if left.any():
+        name = network.buses.name[int(left.argmax())]
+        raise InputError(
+            f"{int(left.sum()):,} buses have a load in the network and none in the series "
+            f"({name!r}, for example).",
+            remedy="Give every load a column, or take those out of the network.",
+        )

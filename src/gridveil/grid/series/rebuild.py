@@ -1,0 +1,204 @@
+"""A series from noisy answers: least squares with what is known, shrunk by what the answers show.
+
+Nothing here is private: it sees noisy answers, the deviations of their noise and public numbers.
+How much each answer counts (the spread of loads' shapes, the covariance of the total's waves, how
+they go on from day to day, what loads have in common) is learned from the noisy answers, less the
+noise that is known to be in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.series.clock import Clock
+from gridveil.grid.series.queries import KINDS, SHAPES, profiles
+
+Floats = NDArray[np.float64]
+
+Answers = Mapping[str, tuple[Floats, float]]
+"""Noisy answers in MW by the names of their questions, with the deviations of their noise."""
+
+_LEAST = 0.05  # of a load's mean: no estimate is below this share of it before the box is kept to
+_SMOOTH = 9  # neighbouring frequencies whose powers are averaged
+_FACTOR = 5.0  # no correction moves a load by more than this factor
+_PASSES = 3  # over what must be met together: hours, loads, the box
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """The public range of every load, MW."""
+
+    low: Floats
+    high: Floats
+
+    def clip(self, values: Floats) -> Floats:
+        """Values inside of the range; the last axis has the loads."""
+        return np.clip(values, self.low, self.high)
+
+
+def rebuild(clock: Clock, box: Box, answers: Answers, waves: int) -> Floats:
+    """The series that noisy answers tell of: ``(days, slots, loads)``, inside of its box."""
+    mean = _means(clock, box, answers)
+    size = np.maximum(np.abs(mean), 1e-9)
+    typical = _typical_days(clock, mean, size, answers)
+    values = typical[clock.kind]
+    total = values.sum(axis=2)
+    if "totals" in answers:
+        total = _totals(clock, total, answers, waves)
+        values = _scaled_to(values, total)
+    if "peak" in answers:
+        total = _raised(total, *answers["peak"])
+        values = _scaled_to(values, total)
+    for name, block in (("weeks", clock.week), ("days", np.arange(clock.days))):
+        if name in answers:
+            values = _corrected(clock, values, block, *answers[name])
+    for _ in range(_PASSES):
+        # What is known best comes last: each load's sum, then the box.
+        values = _scaled_to(values, total)
+        values *= np.divide(mean, values.mean(axis=(0, 1)), out=np.ones_like(mean), where=mean != 0)
+    return box.clip(values)
+
+
+def prior_only(clock: Clock, box: Box, typical: float) -> Floats:
+    """What is rebuilt without any answer: every load at the public guess, all the time."""
+    return box.clip(np.full((clock.days, clock.slots, len(box.low)), typical))
+
+
+def _means(clock: Clock, box: Box, answers: Answers) -> Floats:
+    """Every load's mean: noisy ones moved to where loads are, as far as noise is in them."""
+    sums, noise = answers["year"]
+    mean, deviation = sums / clock.size, noise / clock.size
+    # Of the same kind of number, so a wide normal prior: it only ever takes the noise's share.
+    spread = max(float(np.var(mean)) - deviation**2, 0.0)
+    centre = float(np.mean(mean))
+    kept = spread / (spread + deviation**2)
+    inside = box.clip(centre + kept * (mean - centre))
+    # A mean of next to nothing would make a load that never moves: half the noise is as likely.
+    least = np.minimum(np.maximum(box.low, 0.5 * deviation), box.high)
+    return np.where(box.low >= 0, np.maximum(inside, least), inside)
+
+
+def _typical_days(clock: Clock, mean: Floats, size: Floats, answers: Answers) -> Floats:
+    """A workday and a weekend day of every load: ``(kinds, slots, loads)``."""
+    found = np.broadcast_to(mean, (KINDS, clock.slots, len(mean))).copy()
+    if "shapes" not in answers:
+        return found
+    sums, noise = answers["shapes"]
+    basis = _basis(clock.slots, SHAPES)[1:]
+    for kind in range(KINDS):
+        days = int((clock.kind == kind).sum())
+        if not days:
+            continue
+        waves, deviation = sums[kind] / days, noise / days
+        # What all loads have in common, by size; each load's own part as far as it shows.
+        common = waves.sum(axis=1) / size.sum()
+        own = waves - common[:, None] * size
+        excess = float((own**2 - deviation**2).sum()) / float((size**2).sum() * len(waves))
+        spread = max(excess, 0.0) * size**2
+        shrunk = common[:, None] * size + own * spread / (spread + deviation**2)
+        found[kind] += basis.T @ shrunk
+    least = np.where(mean > 0, _LEAST * mean, -np.inf)
+    return np.asarray(np.maximum(found, least))
+
+
+def _totals(clock: Clock, guess: Floats, answers: Answers, waves: int) -> Floats:
+    """The total load of every slot, from the noisy waves of each day's total."""
+    noisy, deviation = answers["totals"]
+    basis = _basis(clock.slots, waves)
+    away = noisy - guess @ _rows(clock.slots, waves).T
+    # Directions in which days differ most, less the noise, which is the same in all of them.
+    _, turn = np.linalg.eigh(away.T @ away)
+    found = guess + _smoothed(away @ turn, deviation) @ turn.T @ basis
+    return np.asarray(np.maximum(found, _LEAST * guess) if (guess > 0).all() else found)
+
+
+def _smoothed(series: Floats, deviation: float) -> Floats:
+    """Noisy series over days, one a column, with each frequency kept as far as it shows.
+
+    The power of a frequency is the mean over its neighbours, less that of the noise. Frequencies of
+    the year and of the week stand out alone: they count for themselves.
+    """
+    days = len(series)
+    spectrum = np.fft.rfft(series, axis=0)
+    power = np.abs(spectrum) ** 2 / days
+    wide = _averaged(power, _SMOOTH)
+    near = _averaged(power, 3)
+    alone = {0, 1, 2} | {round(days * k / 7) + e for k in (1, 2, 3) for e in (-1, 0, 1)}
+    for place in alone & set(range(len(power))):
+        wide[place] = (power[place] + near[place]) / 2
+    signal = np.maximum(wide - deviation**2, 0.0)
+    kept = spectrum * signal / (signal + deviation**2)
+    return np.asarray(np.fft.irfft(kept, n=days, axis=0))
+
+
+def _averaged(values: Floats, width: int) -> Floats:
+    """Means over neighbouring rows, fewer of them at the ends."""
+    sums = np.cumsum(np.vstack([np.zeros((1, values.shape[1])), values]), axis=0)
+    places = np.arange(len(values))
+    first = np.maximum(places - width // 2, 0)
+    last = np.minimum(places + width // 2 + 1, len(values))
+    return np.asarray((sums[last] - sums[first]) / (last - first)[:, None])
+
+
+def _raised(total: Floats, noisy: Floats, deviation: float) -> Floats:
+    """The total with its highest value moved to where the noisy peak says, by its certainty.
+
+    An estimate is smoother than what it estimates, and its peak lower: by some 4% of it. The day
+    of the peak is stretched about its mean.
+    """
+    day = int(total.max(axis=1).argmax())
+    highest, middle = float(total[day].max()), float(total[day].mean())
+    if highest <= middle:
+        return total
+    own = 0.04 * abs(highest)
+    aim = highest + (float(noisy[0]) - highest) * own**2 / (own**2 + deviation**2)
+    stretched = total.copy()
+    stretched[day] = middle + (total[day] - middle) * max((aim - middle) / (highest - middle), 0.1)
+    return stretched
+
+
+def _corrected(
+    clock: Clock, values: Floats, block: NDArray[np.int64], noisy: Floats, deviation: float
+) -> Floats:
+    """Every load's weeks or days, moved by what noisy sums have in common beyond the noise."""
+    have = np.zeros_like(noisy)
+    np.add.at(have, block, values.sum(axis=1))
+    missing = _low_rank(noisy - have, deviation)
+    floor = np.maximum(np.abs(have), 1e-9)
+    factor = np.clip(1 + missing / floor, 1 / _FACTOR, _FACTOR)
+    return np.asarray(values * factor[block][:, None, :])
+
+
+def _low_rank(noisy: Floats, deviation: float) -> Floats:
+    """A matrix without its noise: singular values shrunk as is best for the squared error.
+
+    Gavish and Donoho's shrinkage for noise of a known deviation: singular values that noise alone
+    may have are dropped.
+    """
+    left, values, right = np.linalg.svd(noisy, full_matrices=False)
+    long, short = max(noisy.shape), min(noisy.shape)
+    share, unit = short / long, deviation * np.sqrt(long)
+    size = values / unit
+    inside = np.maximum((size**2 - share - 1) ** 2 - 4 * share, 0.0)
+    kept = np.where(size > 1 + np.sqrt(share), np.sqrt(inside) / np.maximum(size, 1e-12), 0.0)
+    return np.asarray((left * (kept * unit)) @ right)
+
+
+def _scaled_to(values: Floats, total: Floats) -> Floats:
+    """All loads of a slot times one factor, so that they add up to its total."""
+    have = values.sum(axis=2)
+    factor = np.divide(total, have, out=np.ones_like(total), where=np.abs(have) > 1e-9)
+    return np.asarray(values * np.clip(factor, 0.0, _FACTOR)[:, :, None])
+
+
+def _rows(slots: int, count: int) -> Floats:
+    return np.asarray(profiles(slots, count) / 1024)
+
+
+def _basis(slots: int, count: int) -> Floats:
+    """What a coefficient of each profile adds to the slots of a day."""
+    return np.asarray(np.linalg.pinv(_rows(slots, count)).T)

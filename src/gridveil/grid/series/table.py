@@ -1,0 +1,262 @@
+"""Loads over time from a table, and back into one of the same layout.
+
+A wide table has a column of times and one column for each load; a long one has three columns: time,
+load and power. A load is named by its bus in the network. What is public of a series: its times,
+its names, its layout, which loads are always 0, and which are ever below 0.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError, reason, wrong_type
+from gridveil.grid.model.network import Network
+from gridveil.grid.series.clock import Clock
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+SUFFIXES = (".parquet", ".csv")
+_TIMES = ("time", "times", "timestamp", "datetime", "snapshot", "snapshots", "date", "utc", "index")
+_LOADS = ("load", "bus", "name", "id")
+_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is written: one column a load, or one row a value."""
+
+    kind: Literal["wide", "long"]
+    time: str
+    load: str = "load"
+    power: str = "p_mw"
+    suffix: str = ".parquet"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadSeries:
+    """Loads of a network over time, private; made by `read_series`.
+
+    Parameters
+    ----------
+    clock
+        When the entries are.
+    names
+        What the table calls each load.
+    bus
+        Place of each load's bus in the network.
+    layout
+        How the table was written.
+
+    The values are in ``_values``, one row a time and one column a load, until a plan seals them.
+    """
+
+    clock: Clock
+    names: tuple[str, ...]
+    bus: Ints
+    layout: Layout
+    _values: Floats
+
+    @property
+    def support(self) -> Bools:
+        """Which loads are ever anything but 0: public."""
+        return np.asarray((self._values != 0).any(axis=0))
+
+    @property
+    def negative(self) -> Bools:
+        """Which loads are ever below 0: public."""
+        return np.asarray((self._values < 0).any(axis=0))
+
+    def private(self, kept: Ints) -> Floats:
+        """The values of some loads, to be sealed: ``(times, loads)``."""
+        return self._values[:, kept]
+
+    def __repr__(self) -> str:
+        clock = self.clock
+        return (
+            f"LoadSeries: {len(self.names):,} loads, {clock.days:,} days of {clock.slots} steps "
+            f"({clock.zone}); values are private"
+        )
+
+    def __reduce__(self) -> Any:
+        raise InputError("A private series can't be stored.", remedy="Keep the file it came from.")
+
+
+def read_series(
+    source: str | os.PathLike[str] | pd.DataFrame, network: Network, *, time: str | None = None
+) -> LoadSeries:
+    """Read loads over time, beside the network whose buses they belong to.
+
+    Parameters
+    ----------
+    source
+        A Parquet or CSV file, or a pandas table, whose index may hold the times.
+    network
+        From `read_case`.
+    time
+        The column of times; by default one with times in it, or that is called so.
+
+    Raises
+    ------
+    InputError
+        For a table that is no series of this network's loads. No private value is quoted.
+    """
+    if not isinstance(network, Network):
+        raise wrong_type("Network", network, remedy="Read one with read_case.")
+    frame, where, suffix = _frame(source)
+    moments, column, zone = _times(frame, time, where)
+    rest = frame.drop(columns=[column], errors="ignore")
+    texts = [name for name in rest.columns if not pd.api.types.is_numeric_dtype(rest[name])]
+    repeated = len(np.unique(moments)) < len(moments)
+    if len(rest.columns) == 2 and (len(texts) == 1 or (repeated and not texts)):
+        called = [name for name in rest.columns if str(name).lower() in _LOADS]
+        load = [*texts, *called, *rest.columns][0]
+        (power,) = (name for name in rest.columns if name != load)
+        values, names, moments = _from_long(rest, moments, load, power, where)
+        layout = Layout("long", column, str(load), str(power), suffix)
+    elif texts:
+        raise InputError(
+            f"Column {str(texts[0])[:60]!r} of {where} does not hold numbers.",
+            remedy="Give one column for each load, or three columns: time, load and power.",
+        )
+    else:
+        names = tuple(str(name) for name in rest.columns)
+        values, layout = rest.to_numpy(dtype=np.float64), Layout("wide", column, suffix=suffix)
+    missing: Bools = np.asarray(np.isnan(values).any(axis=0))
+    if missing.any():
+        raise InputError(
+            f"{int(missing.sum()):,} loads of {where} have missing values "
+            f"({_some(names, missing)}).",
+            remedy="Fill them in: a series has a value for every time.",
+        )
+    clock = Clock.of(moments, zone, where)
+    return LoadSeries(clock, names, _buses(names, network, where), layout, values)
+
+
+def write_series(path: Path, layout: Layout, clock: Clock, names: Sequence[str], x: Floats) -> None:
+    """Write a released series, ``(times, loads)``, in the layout of the table it came from."""
+    index = pd.to_datetime(clock.moments, unit="s", utc=clock.zone == "UTC")
+    if layout.kind == "wide":
+        table = pd.DataFrame(x, columns=list(names))
+        table.insert(0, layout.time, index)
+    else:
+        table = pd.DataFrame(
+            {
+                layout.time: index.repeat(len(names)),
+                layout.load: np.tile(np.array(names, dtype=object), len(index)),
+                layout.power: x.ravel(),
+            }
+        )
+    try:
+        if layout.suffix == ".csv":
+            table.to_csv(path, index=False)
+        else:
+            table.to_parquet(path, index=False, compression="zstd")
+    except OSError as problem:
+        raise InputError(
+            f"{path} can't be written: {reason(problem)}.",
+            remedy="Name a folder that you may write to, on a disk with room.",
+        ) from None
+
+
+def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame, str, str]:
+    if isinstance(source, pd.DataFrame):
+        plain = isinstance(source.index, pd.RangeIndex)
+        return (source if plain else source.reset_index()), "the table", ".parquet"
+    path = Path(source)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{path} is not a table of loads.", remedy="Give a file that ends in .parquet or .csv."
+        )
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.", remedy="Check the path.")
+    try:
+        csv = path.suffix.lower() == ".csv"
+        frame = pd.read_csv(path, low_memory=False) if csv else pd.read_parquet(path)
+    except Exception as problem:  # noqa: BLE001 - a broken file fails in many ways
+        raise InputError(
+            f"{path.name} can't be read ({type(problem).__name__}).",
+            remedy="Give a Parquet file, or a CSV file with commas and a heading.",
+        ) from None
+    if not isinstance(frame.index, pd.RangeIndex):
+        frame = frame.reset_index()
+    return frame, path.name, path.suffix.lower()
+
+
+def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str, str]:
+    """The moments of the rows, the name of their column, and whose clock it is."""
+    if time is not None and time not in frame.columns:
+        raise InputError(
+            f"{where} has no column {time!r}.",
+            remedy=f"Name the column of times; there are {_some(map(str, frame.columns), None)}.",
+        )
+    dated = [c for c in frame.columns if pd.api.types.is_datetime64_any_dtype(frame[c])]
+    called = [c for c in frame.columns if str(c).lower() in _TIMES]
+    found = [time] if time is not None else [*dated, *called]
+    if not found:
+        raise InputError(
+            f"{where} has no column of times.", remedy="Name it with time=COLUMN (--time)."
+        )
+    column = found[0]
+    try:
+        read = pd.to_datetime(frame[column])
+    except (ValueError, TypeError, OverflowError):
+        read = None
+    if read is None or not pd.api.types.is_datetime64_any_dtype(read) or read.isna().any():
+        raise InputError(
+            f"Column {column!r} of {where} does not hold times.",
+            remedy="Write them as 2024-01-31 13:00, with a zone (+01:00) or all without.",
+        )
+    zone = "UTC" if read.dt.tz is not None else "as written"
+    moments = read.dt.tz_convert("UTC").dt.tz_localize(None) if zone == "UTC" else read
+    seconds = moments.to_numpy().astype("datetime64[s]").astype(np.int64)
+    return seconds, str(column), zone
+
+
+def _from_long(
+    rest: pd.DataFrame, moments: Ints, load: Any, power: Any, where: str
+) -> tuple[Floats, tuple[str, ...], Ints]:
+    """Values by time and load; every time must have every load once."""
+    times, row = np.unique(moments, return_inverse=True)
+    names, column = np.unique(rest[load].astype(str).to_numpy(dtype=object), return_inverse=True)
+    place = row * len(names) + column
+    if len(place) != len(times) * len(names) or len(np.unique(place)) != len(place):
+        raise InputError(
+            f"{where} does not have every load once at every time.",
+            remedy="Fill gaps in and drop repeated rows.",
+        )
+    values = np.empty(len(place))
+    values[place] = rest[power].to_numpy(dtype=np.float64)
+    return values.reshape(len(times), len(names)), tuple(map(str, names)), times
+
+
+def _buses(names: tuple[str, ...], network: Network, where: str) -> Ints:
+    """The bus of every load, by its name."""
+    known = {name: place for place, name in enumerate(network.buses.name)}
+    unknown = np.array([name not in known for name in names])
+    if unknown.any():
+        raise InputError(
+            f"{where} has {int(unknown.sum()):,} loads at buses that the network does not have "
+            f"({_some(names, unknown)}).",
+            remedy=f"Name loads by their buses: {_some(network.buses.name, None)}.",
+        )
+    if len(set(names)) < len(names):
+        raise InputError(f"{where} has a bus twice.", remedy="Add its loads up.")
+    return np.array([known[name] for name in names], dtype=np.int64)
+
+
+def _some(names: Any, among: Bools | None) -> str:
+    """A few names, in the order of the table."""
+    chosen = [n for n, k in zip(names, among, strict=True) if k] if among is not None else [*names]
+    return ", ".join(repr(name) for name in chosen[:_SHOWN]) + (
+        ", ..." if len(chosen) > _SHOWN else ""
+    )
