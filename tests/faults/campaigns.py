@@ -33,6 +33,7 @@ from support.making import adjacency
 from gridveil.errors import BudgetRefused, GridveilError
 from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.ledger import file as ledger_module
+from gridveil.privacy.ledger.making import FORMAT
 
 SCENES = {"first release": False, "release in place of another": True}
 STEP = {"power": "0.1"}  # of charges that are made here without a release
@@ -304,7 +305,7 @@ def newer_ledger(folder: Path) -> Tally:
     """A ledger that a newer version wrote is left as it is, and nothing is released."""
     tally = Tally("a ledger from a newer version")
     scene = make_scene(folder / "scene", earlier=True)
-    for version in (3, 4, 2**31 - 1):
+    for version in (FORMAT + 1, FORMAT + 2, 2**31 - 1):
         connection = sqlite3.connect(scene.ledger)
         connection.execute(f"PRAGMA user_version = {version}")
         connection.close()

@@ -15,8 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-FORMAT = 2
-"""Format 1 had keys without a version; a file becomes 2 with the first entry that is added."""
+FORMAT = 3
+"""A file becomes one of this format with the first entry that is added.
+
+Format 1 had keys without a version. Format 2 knew no blocks of time and no shares of a value: who
+reads a charge for a whole day as one for a record counts the next record once, not 144 times.
+"""
 
 _ENDING = ".new"
 _DEAD = 3600.0  # seconds after which a file that was never finished is surely nobody's
