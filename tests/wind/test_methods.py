@@ -32,7 +32,7 @@ def seeded(**call):
 @pytest.mark.parametrize(
     ("made", "name", "options"),
     [
-        (wind.Tuned(nominal=0.05), "tuned", {"nominal": 0.05}),
+        (wind.Tuned(nominal=0.02), "tuned", {"nominal": 0.02}),
         (wind.Tuned(split=("1/2", "1/4", "1/4")), "tuned", {"split": ["1/2", "1/4", "1/4"]}),
         (wind.Wpo(gamma_weights=1e-4, ridge=0.01), "wpo", {"gamma_weights": 1e-4, "ridge": 0.01}),
         (wind.Laplace(ridge=0.1), "laplace", {"ridge": 0.1}),
@@ -73,7 +73,7 @@ def test_options_are_checked_when_they_are_made(make, words):
 
 
 def test_an_option_of_another_method_may_be_given_at_its_default():
-    assert seeded(method="wpo", nominal=0.1).data.equals(seeded(method="wpo").data)
+    assert seeded(method="wpo", nominal=0.05).data.equals(seeded(method="wpo").data)
 
 
 def test_options_can_be_read_from_text():

@@ -95,11 +95,13 @@ def _limitations(plan: Planned) -> list[str]:
 
 def _restoration(outcome: Outcome) -> Restoration | None:
     found = [one.restoration for one in outcome.turbines if one.restoration is not None]
-    if not found:
+    others = [one.solver for one in outcome.turbines if one.solver is not None]
+    if not found and not others:
         return None
-    gap = max(one.gap for one in found)
+    gap = max((one.gap for one in found), default=np.inf)
+    passes = {"passes": max(one.passes for one in found)} if found else {}
     return Restoration(
-        solver=", ".join(sorted({one.solver for one in found})),
+        solver=", ".join(sorted({*(one.solver for one in found), *others})),
         gap=gap if np.isfinite(gap) else None,
-        settings={"passes": max(one.passes for one in found)},
+        settings=passes,
     )

@@ -65,7 +65,7 @@ class WindRelease(Release):
         """Pictures of one turbine's released records, and a line for each turbine."""
         blocks = [turbine.blocks for turbine in self.turbines]
         made: Made = "drawn" if self._drawn else "noisy"
-        if any(one is not None for one in self.restorations):
+        if any(one.restoration or one.solver for one in self.turbines):
             made = "restored"
         largest = max(range(len(blocks)), key=lambda place: self._fits[place].rows)
         series = series_section(self._fits[largest].group, blocks[largest], self.records)
@@ -109,11 +109,11 @@ class WindPlan(Plan[WindRelease]):
         self.features = features
         self.fits = fits
         self.prepared = prepared
-        self._room: Vector | None = None
+        self._room: tuple[Vector, Vector] | None = None
 
     def _before_charge(self) -> None:
-        # That there is room for the noisy records must be known.
-        self._room = _scratch(self.records)
+        # That there is room for the noisy records, and for what is made of them, must be known.
+        self._room = _scratch(self.records), _scratch(self.records)
 
     def asked(self) -> Sequence[Asked]:
         """See `Plan.asked`."""
@@ -129,9 +129,9 @@ class WindPlan(Plan[WindRelease]):
         return self.records.sketch()
 
     def _run(self, account: Account, progress: Progress) -> WindRelease:
-        noisy = _scratch(self.records) if self._room is None else self._room
+        noisy, room = self._room or (_scratch(self.records), _scratch(self.records))
         self._room = None
-        task = Task(account, self.records, self.fits, self.guarantee, noisy, progress)
+        task = Task(account, self.records, self.fits, self.guarantee, noisy, room, progress)
         outcome = _run_steps(self.method, task, self.prepared)
         return WindRelease(task, outcome, make_facts(self, task, outcome))
 
@@ -169,7 +169,7 @@ def release(
         ``"tuned"`` (noise on every record, and the best use of epsilon), ``"synthetic"`` (records
         drawn from noisy sums over whole units), ``"wpo"`` (the paper's algorithm), ``"laplace"``
         (noise and clipping only), or ``"auto"``, which chooses from public numbers; or a method
-        with its options, as ``Tuned(nominal=0.05)``.
+        with its options, as ``Tuned(nominal=0.02)``.
     features
         Public features of the regression whose results the records keep; bumps every 2.5 m/s over
         the range of wind speeds by default.
@@ -185,7 +185,7 @@ def release(
     progress
         Called with a few words as each step begins.
     **options
-        Options of the method named: ``nominal=0.05``, for example. `Tuned`, `Wpo` and `Laplace`
+        Options of the method named: ``nominal=0.02``, for example. `Tuned`, `Wpo` and `Laplace`
         have the list.
 
     Raises

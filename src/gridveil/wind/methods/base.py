@@ -55,10 +55,21 @@ class Guarantee:
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """The released records of one turbine, and how they were restored."""
+    """The released records of one turbine, and how they were restored.
+
+    Parameters
+    ----------
+    blocks
+        Yields them.
+    restoration
+        Of the solver that restored them, if one did.
+    solver
+        What restored them, if it has no such account of itself.
+    """
 
     blocks: Callable[[], Iterator[Vector]]
     restoration: Restoration | None
+    solver: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +82,18 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Everything that a method works on; only ``records`` holds private data, sealed."""
+    """Everything that a method works on; only ``records`` holds private data, sealed.
+
+    ``noisy`` is room for the noisy records, which the bundle holds too: they stay as they were
+    drawn. ``room`` is as much again, for what a method makes of them.
+    """
 
     account: Account
     records: Records
     fits: Sequence[Fit]
     guarantee: Guarantee
     noisy: Vector
+    room: Vector
     progress: Progress
 
     @property
@@ -94,6 +110,11 @@ class Task:
         """The noisy records of one turbine."""
         start = fit.group.start
         return self.noisy[start : start + fit.rows]
+
+    def own(self, fit: Fit) -> Vector:
+        """The room of one turbine."""
+        start = fit.group.start
+        return self.room[start : start + fit.rows]
 
     def epsilons(self, shares: Shares) -> list[Fraction]:
         """What each share of epsilon amounts to."""
@@ -208,11 +229,18 @@ class Restoring(Method):
     )
 
     def restore(
-        self, task: Task, fit: Fit, *, loss: float, weights: Vector, gamma_weights: float
+        self,
+        task: Task,
+        fit: Fit,
+        aim: Vector,
+        *,
+        loss: float,
+        weights: Vector,
+        gamma_weights: float,
     ) -> Released:
-        """Records of one turbine near the noisy ones, with this loss and these weights."""
+        """Records of one turbine near the aim, with this loss and these weights."""
         task.progress(f"restoring {fit.group.name}")
-        rows = fit.with_noisy(task.part(fit))
+        rows = fit.with_noisy(aim)
         found = restore(
             rows,
             loss=loss,
@@ -227,8 +255,8 @@ class Restoring(Method):
 
 def clipped(task: Task, chosen: dict[str, Any]) -> Outcome:
     """The noisy records as they are, but for clipping."""
-    np.clip(task.noisy, 0.0, 1.0, out=task.noisy)
-    return Outcome([Released(slices(task.part(fit)), None) for fit in task.fits], chosen)
+    np.clip(task.noisy, 0.0, 1.0, out=task.room)
+    return Outcome([Released(slices(task.own(fit)), None) for fit in task.fits], chosen)
 
 
 def slices(values: Vector) -> Callable[[], Iterator[Vector]]:

@@ -96,8 +96,8 @@ class Synthetic(Method):
         power = task.records.by_turbine
         learned = learn(Inquiry(task.account, power, farm, agenda, task.progress))
         task.progress("drawing records")
-        draw(farm, agenda, learned, task.noisy)
-        turbines = [Released(slices(task.part(fit)), None) for fit in task.fits]
+        draw(farm, agenda, learned, task.room)
+        turbines = [Released(slices(task.own(fit)), None) for fit in task.fits]
         reference = learned.reference
         return Outcome(
             turbines,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.release.options import Within, option, share
+from gridveil.wind.clock import common_step
 from gridveil.wind.methods.base import (
     Guarantee,
     Outcome,
@@ -25,6 +26,7 @@ from gridveil.wind.methods.base import (
     Restoring,
     Shares,
     Task,
+    slices,
 )
 from gridveil.wind.methods.tuned_budget import Split, plan_split, weight_mix
 from gridveil.wind.methods.tuned_estimate import (
@@ -36,6 +38,10 @@ from gridveil.wind.methods.tuned_estimate import (
     estimate_weights,
     matched,
 )
+from gridveil.wind.methods.tuned_levels import Levels
+from gridveil.wind.methods.tuned_memory import draw_scores, pieces
+from gridveil.wind.methods.tuned_prior import weight_prior
+from gridveil.wind.methods.tuned_sums import Cells, Restored, whole
 from gridveil.wind.queries import above, ask_records, spread_query, weights_query
 from gridveil.wind.regression import Fit
 from gridveil.wind.restoration.restore import restore_closely
@@ -47,6 +53,8 @@ Vector = NDArray[np.float64]
 _MARGIN = 1.1
 _LONGEST = 64.0
 _SLACK = 0.1
+_NOISY = 0.02  # noise of a smaller scale leaves the records as they are, nearly
+_MANY = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +86,10 @@ class Tuned(Restoring):
         default="by how well they are known",
     )
     nominal: float = option(
-        0.1,
+        0.05,
         help="a public guess of a record's distance from its curve, as a share of capacity",
         check=lambda name, value: _nominal(name, value),
-        example="10%",
+        example="5%",
         read=share,
     )
 
@@ -119,7 +127,15 @@ class Tuned(Restoring):
         task.progress("weights")
         asked = prepared.weights.ask(account, records, for_weights)
         joined = [
-            estimate_weights(fit.with_noisy(task.part(fit)), fit.ridge, b, mix, answer, scale)
+            estimate_weights(
+                fit.with_noisy(task.part(fit)),
+                fit.ridge,
+                b,
+                mix,
+                answer,
+                scale,
+                weight_prior(fit),
+            )
             for fit, mix, answer, scale in zip(
                 fits, prepared.mixes, asked.values, asked.scales, strict=True
             )
@@ -137,10 +153,22 @@ class Tuned(Restoring):
         for fit, weights, spread, scale in zip(fits, joined, spreads, scales, strict=True):
             rows = fit.with_noisy(task.part(fit))
             radius = float(prepared.radius) if for_spread else 0.0
-            loss = estimate_loss(rows, fit.ridge, weights, b, radius, spread, scale)
-            _aim(task, fit, rows, weights.beta, loss, b)
-            turbines.append(self._restore_closely(task, fit, loss, weights))
+            loss = estimate_loss(rows, fit.ridge, weights, b, radius, spread, scale, self.nominal)
+            spread_about = estimate_spread(rows, weights.beta, loss, b)
+            if self._in_order(fit, b):
+                turbines.append(_restore_sums(task, fit, weights.beta, spread_about, loss, b))
+            else:
+                _aim(task, fit, rows, weights.beta, spread_about, loss, b)
+                turbines.append(self._restore_closely(task, fit, loss, weights))
         return Outcome(turbines, {"radius": str(prepared.radius)})
+
+    def _in_order(self, fit: Fit, b: float) -> bool:
+        """Whether sums and the order in time are restored: by public numbers.
+
+        With little noise, or few records and no times, the records themselves say more.
+        """
+        timed = fit.group.times() is not None
+        return self.gamma_weights is None and b >= _NOISY and (timed or fit.rows >= _MANY)
 
     def _restore_closely(self, task: Task, fit: Fit, loss: float, weights: Weights) -> Released:
         """Meet the loss, and the weights as well as they are known.
@@ -151,7 +179,7 @@ class Tuned(Restoring):
         gamma = self.gamma_weights
         if gamma is None:
             task.progress(f"restoring {fit.group.name}")
-            rows = fit.with_noisy(task.part(fit))
+            rows = fit.with_noisy(task.own(fit))
             found = restore_closely(
                 rows,
                 loss=loss,
@@ -165,7 +193,43 @@ class Tuned(Restoring):
             # A step of the weights moves the records by at most its length times this.
             reach = np.linalg.eigvalsh(np.linalg.pinv(fit.ridge.factor))[-1]
             gamma = self.gamma_records * float(np.sqrt(reach))
-        return self.restore(task, fit, loss=loss, weights=weights.beta, gamma_weights=gamma)
+        aim = task.own(fit)
+        return self.restore(task, fit, aim, loss=loss, weights=weights.beta, gamma_weights=gamma)
+
+
+def _restore_sums(
+    task: Task, fit: Fit, beta: Vector, spread: Spread, loss: float, b: float
+) -> Released:
+    """Records whose scores follow the noisy ones, with the sums that all answers support."""
+    task.progress(f"restoring {fit.group.name}")
+    noisy, made = task.part(fit), task.own(fit)
+    rows = fit.with_noisy(noisy)
+    straight = np.concatenate(list(rows.map(partial(_straight, beta=beta))))
+    levels = Levels(np.clip(straight, 0.0, 1.0), noisy, spread, b)
+    times = fit.group.times()
+    kinds = [_speed_bins(fit)]
+    if times is None or times[0] == times[-1]:
+        for some in pieces(fit.rows):
+            made[some] = levels.ranked(np.clip(straight[some], 0.0, 1.0), noisy[some])
+    else:
+        step = common_step([times])
+        draw_scores(levels, np.clip(straight, 0.0, 1.0), noisy, times, step, made)
+        months = times.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+        kinds.append(Cells(months))
+    restored = Restored(levels, straight, made)
+    restored.meet_weights(fit.with_noisy, beta, loss)
+    restored.meet_sums([*kinds, whole(fit.rows)], noisy, b, loss)
+    restored.finish()
+    return Released(slices(made), None, "scores moved to noisy sums")
+
+
+def _straight(X: Vector, y0: Vector, beta: Vector) -> Vector:
+    return X @ beta
+
+
+def _speed_bins(fit: Fit) -> Cells:
+    speeds = [block["speed"] for block in fit.group.columns()()]
+    return Cells(np.concatenate([np.floor(2 * speed).astype(np.int64) for speed in speeds]))
 
 
 def _nominal(name: str, value: Any) -> float:
@@ -183,26 +247,27 @@ def _radius(plan: Split, shares: Shares) -> Fraction:
     return plan.radius if plan.radius or not shares[1] else Fraction(1)
 
 
-def _aim(task: Task, fit: Fit, rows: LocalRows, beta: Vector, loss: float, b: float) -> None:
-    """Replace the noisy records by what the restoration should stay near.
+def _aim(
+    task: Task, fit: Fit, rows: LocalRows, beta: Vector, spread: Spread, loss: float, b: float
+) -> None:
+    """Make of the noisy records what the restoration should stay near.
 
     The records with the noise taken out are ``f + q``. The aim is ``f + k q`` with a loss above
     the wanted one, from where the restoration comes down. ``k`` beyond what is needed changes
     nothing but the length.
     """
-    noisy = task.part(fit)
-    spread = estimate_spread(rows, beta, loss, b)
+    made = task.own(fit)
     start = 0
     for residual in rows.map(partial(_denoised, beta=beta, spread=spread, b=b)):
-        noisy[start : start + len(residual)] = residual
+        made[start : start + len(residual)] = residual
         start += len(residual)
-    aim = fit.with_noisy(noisy)
+    aim = fit.with_noisy(made)
     longer = 1.0
     while longer < _LONGEST and _loss_of_aim(aim, fit, beta, longer) < _MARGIN * loss:
         longer *= 1.5
     start = 0
     for goal in aim.map(partial(_stretched, beta=beta, longer=longer)):
-        noisy[start : start + len(goal)] = goal
+        made[start : start + len(goal)] = goal
         start += len(goal)
 
 

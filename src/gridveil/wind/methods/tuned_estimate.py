@@ -174,9 +174,17 @@ class Spread:
 
 
 def estimate_weights(
-    rows: Rows, ridge: Ridge, b: float, mix: Floats, answer: Floats, scale: float
+    rows: Rows,
+    ridge: Ridge,
+    b: float,
+    mix: Floats,
+    answer: Floats,
+    scale: float,
+    prior: tuple[Floats, Floats] | None = None,
 ) -> Weights:
     """Join the weights read off the records and those asked for, by their variances.
+
+    A prior, if one is given, is a mean and a covariance: it is joined first, in the same way.
 
     Read off: ``bf = P X'yu`` with covariance ``Cf = P (sum_i v_i x_i x_i') P``. Asked for:
     ``A beta`` with noise of variance ``n = 2 scale^2`` a coordinate. Then
@@ -185,14 +193,26 @@ def estimate_weights(
     P = ridge.factor
     moment, noise = total(rows.map(partial(_read_weights, b=b)))
     free, covariance = P @ moment, P @ noise @ P
+    kept = np.eye(len(P))
+    if prior is not None:
+        kept -= np.linalg.solve(covariance + prior[1], covariance).T
+        free = prior[0] + kept @ (free - prior[0])
+        covariance = kept @ covariance
     spread = mix @ covariance @ mix.T + 2 * scale**2 * np.eye(len(mix))
     gain = np.linalg.solve(spread, mix @ covariance).T
     share = np.eye(len(P)) - gain @ mix
-    return Weights(free + gain @ (answer - mix @ free), share @ covariance, share)
+    return Weights(free + gain @ (answer - mix @ free), share @ covariance, share @ kept)
 
 
 def estimate_loss(
-    rows: Rows, ridge: Ridge, weights: Weights, b: float, radius: float, asked: float, scale: float
+    rows: Rows,
+    ridge: Ridge,
+    weights: Weights,
+    b: float,
+    radius: float,
+    asked: float,
+    scale: float,
+    nominal: float | None = None,
 ) -> float:
     """The posterior mean of the loss, which is always positive: no floor is needed.
 
@@ -211,11 +231,16 @@ def estimate_loss(
     excess = float(np.trace(gram @ weights.covariance))
     shared = 2 * float(np.trace(weights.share @ ridge.factor @ bent))
     square = asked + float(reading) - excess + shared
-    return posterior_loss(square, float(variance), scale, ridge.whitening.rows)
+    return posterior_loss(square, float(variance), scale, ridge.whitening.rows, nominal)
 
 
-def posterior_loss(square: float, variance: float, scale: float, rows: int) -> float:
+def posterior_loss(
+    square: float, variance: float, scale: float, rows: int, nominal: float | None = None
+) -> float:
     """The mean of ``l`` given ``square = l^2 + normal + Laplace``, ``l^2`` flat on ``[0, rows]``.
+
+    With a public guess of the typical residual, ``log l`` is normal about that of the guess
+    instead, with a standard deviation of 1: a factor of e.
 
     By sums on nested grids; the density of the two noises together is in closed form.
     """
@@ -224,7 +249,12 @@ def posterior_loss(square: float, variance: float, scale: float, rows: int) -> f
     for _ in range(4):
         loss = np.linspace(low, high, 4001)
         logs = _log_density(np.abs(square - loss * loss), deviation, scale)
-        mass = (loss + 1e-9 * high) * np.exp(logs - logs.max())
+        away = loss + 1e-9 * high
+        if nominal is None:
+            logs += np.log(away)
+        else:
+            logs -= np.log(away) + 0.5 * np.log(away / (nominal * np.sqrt(rows))) ** 2
+        mass = np.exp(logs - logs.max())
         mass /= mass.max()
         kept = np.flatnonzero(mass > 1e-14)
         low, high = loss[max(kept[0] - 1, 0)], loss[min(kept[-1] + 1, 4000)]

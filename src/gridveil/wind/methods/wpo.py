@@ -69,7 +69,9 @@ class Wpo(Restoring):
         for fit, loss, beta in zip(fits, losses.values, weights.values, strict=True):
             least = _LEAST_RESIDUAL * float(np.sqrt(fit.rows))
             wanted = max(float(loss[0]), least)
+            price = self.gamma_weights
+            aim = task.part(fit)
             turbines.append(
-                self.restore(task, fit, loss=wanted, weights=beta, gamma_weights=self.gamma_weights)
+                self.restore(task, fit, aim, loss=wanted, weights=beta, gamma_weights=price)
             )
         return Outcome(turbines, {"least_residual": _LEAST_RESIDUAL})

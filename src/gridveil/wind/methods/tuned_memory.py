@@ -1,0 +1,125 @@
+"""The order in time, restored: scores drawn given all noisy readings of a turbine together.
+
+The score of a record is a sum of processes of public memories, as in `synthetic.lags`, each with
+the autocorrelation ``exp(-t/memory)``, and of one without memory. Their shares follow from products
+of readings that lie a lag apart. A noisy reading tells of its score as a normal reading would that
+has the same posterior mean and variance; then the scores given all readings are jointly normal,
+with a banded matrix, and one draw takes one solve.
+
+A draw has the spread and the memory of real scores, where their mean would be too smooth. It is
+seeded by the noisy records: post-processing, like everything here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solveh_banded
+from scipy.optimize import nnls
+
+from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
+from gridveil.wind.synthetic.lags import MEMORIES, memory_factors, usual_shares
+
+_LAGS = np.array([1, 2, 3, 4, 5, 6, 9, 12, 18, 36, 72, 144])
+_FIRM = 0.1  # how far shares may be from those of turbines in general, if little is known
+_CHUNK = 1 << 17
+_LEAST_QUICK = 1e-3
+_LEAST = 1e-4  # processes with a smaller share are left out
+
+
+def seed_of(y0: Floats) -> int:
+    """A seed made of noisy records."""
+    digest = hashlib.sha256()
+    for some in pieces(len(y0)):
+        digest.update(np.ascontiguousarray(y0[some]).tobytes())
+    return int.from_bytes(digest.digest(), "little")
+
+
+def pieces(rows: int) -> Iterator[slice]:
+    """Rows in pieces that are treated one after the other."""
+    return (slice(start, min(start + _CHUNK, rows)) for start in range(0, rows, _CHUNK))
+
+
+def estimate_shares(levels: Levels, f: Floats, y0: Floats, times: Whole, step: int) -> Floats:
+    """The processes' shares, from products of readings some lags apart.
+
+    Readings that tell ``r`` and ``r'`` of their scores have a mean product of ``r r'`` times the
+    scores' correlation, and a variance of about that, too.
+    """
+    products, weights = np.zeros(len(_LAGS)), np.zeros(len(_LAGS))
+    for some in pieces(len(f)):
+        mean, _, told = levels.scores(f[some], y0[some])
+        slots = np.rint((times[some] - times[some][0]) / step).astype(np.int64)
+        for place, lag in enumerate(_LAGS):
+            after = np.minimum(np.searchsorted(slots, slots + lag), len(slots) - 1)
+            here = np.flatnonzero(slots[after] == slots + lag)
+            there = after[here]
+            products[place] += float(mean[here] @ mean[there])
+            weights[place] += float(told[here] @ told[there])
+    error = 1 / np.sqrt(np.maximum(weights, 1e-9)) + 0.01
+    curves = memory_factors(step)[None] ** _LAGS[:, None]
+    count = len(MEMORIES)
+    rows = np.vstack([curves / error[:, None], np.eye(count) / _FIRM, np.full((1, count), 1e4)])
+    wanted = products / np.maximum(weights, 1e-9) / error
+    shares, _ = nnls(rows, np.concatenate([wanted, usual_shares() / _FIRM, [1e4]]))
+    return np.asarray(shares / shares.sum())
+
+
+def draw_scores(
+    levels: Levels, f: Floats, y0: Floats, times: Whole, step: int, into: Floats
+) -> Floats:
+    """Fill ``into`` with scores drawn given all readings; returns the processes' shares."""
+    shares = estimate_shares(levels, f, y0, times, step)
+    draws = np.random.default_rng(seed_of(y0))
+    for some in pieces(len(f)):
+        mean, variance, _ = levels.scores(f[some], y0[some])
+        # A normal reading of precision t moves a standard normal score to variance 1/(1 + t).
+        precision = np.clip(1 / variance - 1, 1e-6, None)
+        reading = mean / variance / precision
+        gaps = np.maximum(np.diff(times[some]), step / 2)
+        into[some] = _draw(reading, 1 / precision, gaps, shares, draws)
+    return shares
+
+
+def _draw(
+    reading: Floats,
+    variance: Floats,
+    gaps: NDArray[np.float64],
+    shares: Floats,
+    draws: np.random.Generator,
+) -> Floats:
+    """Scores given readings of them with these variances.
+
+    With the precision ``L`` of all processes given the readings and ``n ~ N(0, L)``, the solution
+    of ``L x = (what readings say) + n`` is a draw. ``n`` is made of one normal number for each
+    reading and each step of a process, since ``L`` is a sum of their squares.
+    """
+    rows = len(reading)
+    quick = max(float(shares[0]), _LEAST_QUICK)
+    used = [at for at in range(1, len(shares)) if shares[at] > _LEAST]
+    total = np.zeros(rows)
+    if used:
+        size = len(used)
+        weight = 1 / (variance + quick)
+        told = weight * reading + np.sqrt(weight) * draws.standard_normal(rows)
+        band = np.zeros((size + 1, rows * size))
+        right = np.empty((rows, size))
+        for column, at in enumerate(used):
+            keep = np.exp(-gaps / MEMORIES[at])
+            fresh = 1 / (shares[at] * np.concatenate([[1.0], -np.expm1(-2 * gaps / MEMORIES[at])]))
+            steps = np.sqrt(fresh) * draws.standard_normal(rows)
+            right[:, column] = told + steps
+            right[:-1, column] -= keep * steps[1:]
+            for other in range(column, size):
+                band[size - (other - column), other::size] = weight
+            band[size, column::size] += fresh
+            band[size, column : (rows - 1) * size : size] += keep**2 * fresh[1:]
+            band[0, size + column :: size] = -keep * fresh[1:]
+        solved = solveh_banded(band, right.ravel(), overwrite_ab=True, overwrite_b=True)
+        total = solved.reshape(rows, size).sum(axis=1)
+    rest = 1 / (1 / quick + 1 / variance)
+    mean = rest / variance * (reading - total)
+    return np.asarray(total + mean + np.sqrt(rest) * draws.standard_normal(rows))

@@ -1,0 +1,145 @@
+"""Scores moved and stretched until the records have the sums that all noisy answers support.
+
+Unbiased readings of the records (`tuned_estimate.unbias`) tell their sum, their sums by month and
+by wind speed; the answers tell the weights and the loss of the regression. Scores are moved by an
+amount for each feature, month and bin of wind speed and stretched by one factor, so records stay
+in the box and those at 0 and at full power mostly where they are. What readings say beyond noise
+is estimated from all cells of a kind together, and believed to that part (empirical Bayes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from gridveil.wind.methods.tuned_estimate import unbias
+from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
+from gridveil.wind.methods.tuned_memory import pieces
+from gridveil.wind.rows import LocalRows
+
+_SWEEPS = 5
+_FURTHEST = 0.5  # a score moves by at most this much in one sweep
+_TOTAL = 0.005  # how far the mean may be from the regression's, of capacity: a public guess
+_CELL = 0.05  # and that of a month or a bin of wind speed, at most
+
+
+class Cells:
+    """Public cells that each record is in one of: months, bins of wind speed, or a single one."""
+
+    def __init__(self, index: Whole, known: float | None = None) -> None:
+        self.index = index - index.min()
+        self.counts = np.bincount(self.index).astype(np.float64)
+        self.shift = np.zeros(len(self.counts))
+        self.target = np.zeros(len(self.counts))
+        self._known = known
+
+    def sums(self, some: slice, values: Floats) -> Floats:
+        """Sums of some rows' values by cell."""
+        sums = np.bincount(self.index[some], values, minlength=len(self.counts))
+        return np.asarray(sums, dtype=np.float64)
+
+    def aim(self, now: Floats, readings: Floats, variances: Floats) -> None:
+        """Set the sums to reach: between those of now and the readings, by what is known."""
+        counts = np.maximum(self.counts, 1.0)
+        apart, noise = (readings - now) / counts, variances / counts**2
+        known = self._known
+        if known is None:
+            beyond = self.counts @ (apart**2 - noise) / self.counts.sum()
+            known = min(float(np.sqrt(max(beyond, 0.0))), _CELL)
+        trust = known**2 / np.maximum(known**2 + noise, 1e-300)
+        self.target = now + trust * (readings - now)
+
+    def move(self, now: Floats, slopes: Floats) -> None:
+        """One step of Newton's method towards the sums to reach, of limited length."""
+        enough = np.maximum(slopes, 1e-3 * self.counts + 1e-12)
+        self.shift += np.clip((self.target - now) / enough, -_FURTHEST, _FURTHEST)
+
+
+def whole(rows: int) -> Cells:
+    """All records as one cell; their mean is the regression's, but for a little."""
+    return Cells(np.zeros(rows, dtype=np.int64), known=_TOTAL)
+
+
+class Restored:
+    """Records of one turbine, as scores that are moved until their sums agree with the answers.
+
+    Parameters
+    ----------
+    levels, straight
+        The distributions by level, and the curve of the weights at every record, not clipped.
+    scores
+        One for each record; replaced by the records in `finish`.
+    kinds
+
+    """
+
+    def __init__(self, levels: Levels, straight: Floats, scores: Floats) -> None:
+        self._levels = levels
+        self._straight = straight
+        self._scores = scores
+        self._stretch = 1.0
+        self._kinds: list[Cells] = []
+
+    def _records(self, some: slice) -> tuple[Floats, Floats]:
+        scores = self._stretch * self._scores[some]
+        for cells in self._kinds:
+            scores += cells.shift[cells.index[some]]
+        return self._levels.power(np.clip(self._straight[some], 0.0, 1.0), scores)
+
+    def meet_weights(self, rows: Callable[[Floats], LocalRows], beta: Floats, loss: float) -> None:
+        """Move scores along the features until the records have these weights, and that loss."""
+        for _ in range(_SWEEPS):
+            p = len(beta)
+            gram, miss, square = np.zeros((p, p)), np.zeros(p), 0.0
+            for some, X in _features(rows(self._scores)):
+                power, slope = self._records(some)
+                gram += (X * slope[:, None]).T @ X
+                away = self._straight[some] - power
+                miss += X.T @ away
+                square += float(away @ away)
+            ridge = 1e-6 * np.trace(gram) / p + 1e-12
+            move = np.linalg.solve(gram + ridge * np.eye(p), miss)
+            for some, X in _features(rows(self._scores)):
+                self._scores[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST) / self._stretch
+            self._stretch_by(loss / np.sqrt(max(square, 1e-12)))
+
+    def meet_sums(self, kinds: list[Cells], y0: Floats, b: float, loss: float) -> None:
+        """Move scores of each cell until sums by cell agree with the readings, and the loss."""
+        readings = [np.zeros(len(cells.counts)) for cells in kinds]
+        noise, now = ([np.zeros(len(cells.counts)) for cells in kinds] for _ in range(2))
+        for some in pieces(len(y0)):
+            reading, variance = unbias(y0[some], b)
+            power, _ = self._records(some)
+            for at, cells in enumerate(kinds):
+                for sums, values in ((readings, reading), (noise, variance), (now, power)):
+                    sums[at] += cells.sums(some, values)
+        for cells, *told in zip(kinds, now, readings, noise, strict=True):
+            cells.aim(*told)
+        self._kinds = kinds
+        for _ in range(_SWEEPS):
+            for cells in kinds:
+                power_sums, slopes, square = np.zeros(len(cells.counts)), cells.counts * 0, 0.0
+                for some in pieces(len(y0)):
+                    power, slope = self._records(some)
+                    power_sums += cells.sums(some, power)
+                    slopes = slopes + cells.sums(some, slope)
+                    away = power - self._straight[some]
+                    square += float(away @ away)
+                cells.move(power_sums, slopes)
+            self._stretch_by(loss / np.sqrt(max(square, 1e-12)))
+
+    def _stretch_by(self, ratio: float) -> None:
+        self._stretch = float(np.clip(self._stretch * np.clip(ratio, 0.8, 1.25), 0.2, 5.0))
+
+    def finish(self) -> None:
+        """Put the records in place of the scores."""
+        for some in pieces(len(self._scores)):
+            self._scores[some] = self._records(some)[0]
+
+
+def _features(rows: LocalRows) -> Iterator[tuple[slice, Floats]]:
+    start = 0
+    for X, _ in rows.blocks():
+        yield slice(start, start + len(X)), X
+        start += len(X)
