@@ -360,3 +360,29 @@ def test_an_end_of_the_box_that_is_far_away_holds_all_the_same():
     assert nearest(aim, cuts) == pytest.approx([700, 300], abs=1e-6)
     cuts.add(np.array([1.0, 0.0]), 600.0, 1)
     assert nearest(aim, cuts) is None
+
+
+def test_models_that_an_earlier_dispatch_serves_are_not_solved_again(monkeypatch):
+    solved = []
+    real = Oracle.solve
+
+    def counted(self, values, models, keep):
+        solved.append(models.size)
+        return real(self, values, models, keep)
+
+    monkeypatch.setattr(Oracle, "solve", counted)
+    rng = np.random.default_rng(0)
+    saved = 0
+    for seed in range(8):
+        problem, aim = instance(seed, "capacity")
+        oracle = Oracle.of_shortfalls(problem, problem.models)
+        for factor in (3.0, 3.2, 1.0, 0.6, 2.0):
+            values = aim.centre * factor * rng.uniform(0.95, 1.05, len(aim.centre))
+            values = np.clip(values, aim.low, aim.high)
+            solved.clear()
+            warm = oracle.at(values).value
+            saved += problem.models.size - sum(solved)
+            fresh = Oracle.of_shortfalls(problem, problem.models).at(values).value
+            assert ((warm <= 1e-7) == (fresh <= 1e-7)).all()
+            np.testing.assert_allclose(warm, fresh, atol=1e-6)
+    assert saved > 0

@@ -49,9 +49,11 @@ def without_reactive_copies(network: Network, private: Collection[str]) -> Netwo
         network = replace(network, buses=replace(network.buses, reactive_load=still))
     if "generator_limit" in private:
         units, reach = sides_of_limits(network.generators), reactive_reach(network)
-        low, high = (
-            np.where(np.isinf(sides), sides, sides * reach) for sides in (units.q_min, units.q_max)
-        )
+        with np.errstate(invalid="ignore"):
+            low, high = (
+                np.where(np.isinf(sides), sides, sides * reach)
+                for sides in (units.q_min, units.q_max)
+            )
         network = replace(network, generators=replace(units, q_min=low, q_max=high))
     return network
 

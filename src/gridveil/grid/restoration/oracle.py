@@ -18,14 +18,20 @@ from numpy.typing import NDArray
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.engine import Engine, Solutions
+from gridveil.grid.opf.fallbacks import PROOF
 from gridveil.grid.opf.formulation import Model
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 # Relative gap of a shortfall (of at least 1 MW): its proved bound is what counts.
 SHORTFALL_GAP = 1e-4
+# A shortfall that is none (MW): half of what counts as served.
+SHORTFALL_NONE = PROOF / 2
+# How many flows are remembered of models that were served (160 MB).
+REMEMBERED = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +80,7 @@ class Oracle:
         # Only capacities can change under a solver that stays warm.
         self._stays = problem.public.parameters == ("capacity",)
         self._engine: Engine | None = None
+        self._flows: dict[int, Floats] = {}
 
     @classmethod
     def of_shortfalls(cls, problem: ReleaseProblem, models: Population) -> Oracle:
@@ -90,8 +97,42 @@ class Oracle:
 
     def at(self, values: Floats, some: Ints | None = None) -> Look:
         """Look at some of the models (all by default)."""
-        models = self._models if some is None else take(self._models, some)
-        found = self.solve(values, models, self._private.keep)
+        asked = np.arange(self.size) if some is None else some
+        served = self._surely_served(values, asked)
+        value = np.zeros(len(asked))
+        slope = np.zeros((len(asked), len(values)))
+        if not served.all():
+            look = self._solved(values, asked[~served])
+            value[~served], slope[~served] = look.value, look.slope
+        return Look(value, slope)
+
+    def _surely_served(self, values: Floats, asked: Ints) -> Bools:
+        """Which models a solution of an earlier look serves at these values too.
+
+        If capacities alone change, a dispatch that met all other limits still does, and its flows
+        are the same: it is enough to hold them against the new capacities.
+        """
+        found = np.zeros(len(asked), dtype=bool)
+        if not self._flows:
+            return found
+        limit = self._private.public.with_values(values).branches.capacity
+        for place, model in enumerate(asked.tolist()):
+            if model in self._flows:
+                factor = 1.0 if self._models.capacity is None else self._models.capacity[model]
+                over = np.maximum(np.abs(self._flows[model]) - limit * factor, 0.0)
+                found[place] = over.sum() <= SHORTFALL_NONE
+        return found
+
+    def _solved(self, values: Floats, asked: Ints) -> Look:
+        models = take(self._models, asked)
+        remembers = self._free and self._stays
+        keep = (*self._private.keep, "flow") if remembers else self._private.keep
+        found = self.solve(values, models, keep)
+        if remembers:
+            assert found.flow is not None
+            whole = found.cost <= SHORTFALL_NONE
+            room = max(REMEMBERED // found.flow.shape[1] - len(self._flows), 0)
+            self._flows |= dict(zip(asked[whole].tolist()[:room], found.flow[whole], strict=False))
         slope = self._private.slope(found, models)
         if self._free and "cost" in self._private.public.parts:
             slope[:, self._private.public.parts["cost"]] = 0.0
