@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridveil import grid
 from gridveil.errors import InputError, LedgerRefused
 from gridveil.grid.cases import rts96
-from gridveil.grid.methods import queries
+from gridveil.grid.methods import noisy
 from gridveil.grid.methods.noisy import log_step
 from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.population import Population
@@ -94,7 +94,7 @@ def test_logarithms_move_no_further_than_they_are_said_to(data, share):
 
 def test_a_step_that_is_too_small_is_found(monkeypatch):
     # Control: r^2 short of ln(1 + r), which a slip (r / (1 + r) for the logarithm) would be.
-    monkeypatch.setattr(queries, "log_step", lambda share: share / (1 + share))
+    monkeypatch.setattr(noisy, "log_step", lambda share: share / (1 + share))
     public = parts_of("capacity")
     problem = ReleaseProblem(public, Population(1), Fraction(50), ["capacity"])
     query = EntriesQuery(problem, {"capacity": Fraction(1, 5)})

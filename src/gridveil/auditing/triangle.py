@@ -56,6 +56,8 @@ class Secret:
         Whether neighbours have the same total: then two entries move against each other.
     share
         Alpha as a share of each value; None for amounts, `ALPHAS`.
+    classes
+        Steps by public class, and the class of every entry, by its place among them.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Secret:
     options: Mapping[str, Any] = field(default_factory=dict)
     total: bool = False
     share: Fraction | None = None
+    classes: tuple[Mapping[str, int], tuple[int, ...]] | None = None
 
     @property
     def values(self) -> Values:
@@ -74,13 +77,15 @@ class Secret:
         """What a release is asked for."""
         return {
             "parameter": self.parameters,
-            "alpha": {
-                name: ALPHAS[name] if self.share is None else f"{float(100 * self.share):g}%"
-                for name in self.parameters
-            },
+            "alpha": {name: self._alpha(name) for name in self.parameters},
             "limits": {name: RANGES[name] for name in self.parameters},
             **self.options,
         }
+
+    def _alpha(self, name: str) -> Any:
+        if self.classes is not None:
+            return self.classes[0]
+        return ALPHAS[name] if self.share is None else f"{float(100 * self.share):g}%"
 
     def parts(self, private: Values) -> dict[str, Values]:
         """Private values by parameter."""
@@ -97,6 +102,9 @@ class Secret:
             moved = [self.values * factor**sign for factor in factors for sign in (1, -1)]
             return [(self.values, tuple(other.tolist())) for other in moved]
         steps = [float(ALPHAS[name]) for name in self.parameters for _ in VALUES[name]]
+        if self.classes is not None:
+            known = list(self.classes[0].values())
+            steps = [float(known[place]) for place in self.classes[1]]
         moves = np.array([[steps[0], -steps[0]]]) if self.total else np.diag(steps)
         base = np.array(self.values)
         moved = [tuple((base + sign * move).tolist()) for move in moves for sign in (1.0, -1.0)]
@@ -118,6 +126,10 @@ SECRETS = {
         Secret("cost", ("cost",)),
         Secret("capacity-and-load", ("capacity", "load")),
         Secret("capacity-by-share", ("capacity",), share=Fraction(1, 5)),
+        # The line from bus 2 by 25 MW, the others by 5.
+        Secret(
+            "capacity-by-class", ("capacity",), classes=({"from=2": 25, "others": 5}, (1, 0, 1))
+        ),
         Secret("load-of-known-total", ("load",), {"published_total": 110.0}, total=True),
     )
 }

@@ -76,7 +76,7 @@ def release(
         str,
         typer.Option(
             help="How far one entry may move, in MW (costs: $/MWh): 30, or capacity=30,cost=1; or "
-            "as a share of its own value: 20%.",
+            "as a share of its own value: 20%; or by public class: 380kV:100,others:20.",
             show_default=False,
         ),
     ],
@@ -186,7 +186,7 @@ def release(
                 None if population is None else Population.read(population, network),
                 parameter=parameter,
                 epsilon=epsilon,
-                alpha=typed.alpha(alpha),
+                alpha=typed.steps(alpha),
                 method=method,
                 limits=typed.limits(limits),
                 public_curves=public_curves,

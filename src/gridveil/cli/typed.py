@@ -77,6 +77,22 @@ def alpha(text: str) -> str | dict[str, str]:
     return found
 
 
+def steps(text: str) -> str | dict[str, str]:
+    """Like `alpha`, or one for each public class: ``380kV:100,kind=transformer:50,others:20``."""
+    if ":" not in text:
+        return alpha(text)
+    found = {}
+    for one in text.split(","):
+        name, colon, value = (part.strip() for part in one.rpartition(":"))
+        if not (name and colon and value) or name in found:
+            raise InputError(
+                f"--alpha has {text!r}, where a step for each class is needed.",
+                remedy="Write --alpha 380kV:100,110kV:20,others:10.",
+            )
+        found[name] = value
+    return found
+
+
 def limits(given: list[str] | None) -> Any:
     """The public range, or one for each parameter: ``1:5000``, ``load=0:500``."""
     if not given:

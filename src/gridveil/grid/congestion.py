@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from gridveil.errors import GridveilError
 from gridveil.grid.methods.method import TROUBLE, Prepared, Task, restore, slack_of
 from gridveil.grid.model.population import take
-from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.engine import Solutions, solve_population
 
 Floats = NDArray[np.float64]
@@ -43,8 +42,8 @@ class Congestion:
     cost
         How much dearer they make the models, mean in %.
     noise
-        The same for noise on limits that are wide enough: the least and the most of some draws;
-        None where `cost` is too little to matter.
+        The same for noise on limits that are wide enough: the least and the most of some draws,
+        which end with the first that does as much; None where `cost` is too little to matter.
     """
 
     cost: float
@@ -59,11 +58,12 @@ class Congestion:
     def words(self) -> str:
         """The warning, in a sentence or two."""
         assert self.noise is not None
-        low, high = self.noise
+        low, high = (f"{one:.2g}" for one in self.noise)
+        alone = high if low == high else f"{low} to {high}"
         return (
             f"The congestion of the released network may be false: its limits make the models "
-            f"{self.cost:.2g}% dearer, and noise of this scale alone would make them {low:.2g} to "
-            f"{high:.2g}% dearer if no line limited anything. The network without line limits may "
+            f"{self.cost:.2g}% dearer, and noise of this scale alone would make them {alone}% "
+            "dearer if no line limited anything. The network without line limits may "
             "be nearer to the real one than the release; a smaller alpha helps."
         )
 
@@ -81,8 +81,7 @@ def congestion(task: Task, prepared: Prepared, values: Floats) -> Congestion | N
     if "capacity" not in task.problem.public.parts:
         return None
     some = take(task.problem.models, np.arange(min(task.problem.models.size, _MODELS)))
-    whole = task.problem
-    fewer = replace(task, problem=ReleaseProblem(whole.public, some, whole.price, whole.relative))
+    fewer = replace(task, problem=task.problem.with_models(some))
     try:
         return _congestion(fewer, prepared, values)
     except (GridveilError, *TROUBLE):
@@ -104,8 +103,13 @@ def _congestion(task: Task, prepared: Prepared, values: Floats) -> Congestion | 
     if task.problem.models.capacity is not None:
         wanted = wanted / task.problem.models.capacity[:, public.support["capacity"]].min(axis=0)
     wide = _with(values, part, np.maximum(values[part], wanted))
-    draws = [_dearer(_solve(task, one), without) for one in _noisy(task, prepared, wide, part)]
-    known = [draw for draw in draws if draw is not None]
+    known: list[float] = []
+    for one in _noisy(task, prepared, wide, part):
+        draw = _dearer(_solve(task, one), without)
+        if draw is not None:
+            known.append(draw)
+            if draw >= dearer:  # noise alone may do it: more draws would say no more
+                break
     return Congestion(dearer, (min(known), max(known))) if known else None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gridveil.grid.congestion import Congestion
 from gridveil.grid.io.fates import CHANGED
 from gridveil.grid.methods.method import Method, Outcome, Task
 from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import UNLIMITED_ABOVE, Declared
 from gridveil.privacy.statement import Facts, Restoration
@@ -117,7 +118,7 @@ def facts(
         if outcome.solver is None
         else Restoration(solver=outcome.solver, gap=outcome.gap),
         limitations=[line for line in limitations if line],
-        adjacency=_adjacency(public, options, problem.relative),
+        adjacency=_adjacency(problem, options),
     )
 
 
@@ -131,12 +132,17 @@ def _protected(public: PublicNetwork, declared: Declared) -> list[str]:
     ]
 
 
-def _adjacency(public: PublicNetwork, options: Method, relative: Collection[str]) -> str:
-    words = []
-    if relative:
+def _adjacency(problem: ReleaseProblem, options: Method) -> str:
+    public, words = problem.public, []
+    if problem.steps:
         words.append(
-            f"alpha of {', '.join(sorted(relative))} is relative: the larger of the two values is "
-            "at most 1 + alpha times the smaller."
+            f"Steps of {', '.join(sorted(problem.steps))} differ by public class: an entry is in "
+            "the first class that fits it, and the alpha that is counted is the smallest."
+        )
+    if problem.relative:
+        words.append(
+            f"alpha of {', '.join(sorted(problem.relative))} is relative: the larger of the two "
+            "values is at most 1 + alpha times the smaller."
         )
     if options.known_total is not None:
         words.append(

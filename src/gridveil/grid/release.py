@@ -40,6 +40,7 @@ from gridveil.grid.model.problem import (
 from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.model.selection import Declared, declared
+from gridveil.grid.model.steps import steps_of
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.report import grid_sections, loading_snippets
 from gridveil.privacy.account import Account
@@ -195,7 +196,7 @@ def release(
     population: Population | None = None,
     *,
     epsilon: Exact,
-    alpha: Exact | Mapping[str, Exact],
+    alpha: Exact | Mapping[str, Any],
     method: str | Method = "certified",
     dataset: str | None = None,
     distinct: str | None = None,
@@ -251,7 +252,7 @@ def plan(
     *,
     parameter: str | Sequence[str] = "capacity",
     epsilon: Exact,
-    alpha: Exact | Mapping[str, Exact],
+    alpha: Exact | Mapping[str, Any],
     method: str | Method = "certified",
     limits: Range | Mapping[str, Range] | None = None,
     public_curves: bool = False,
@@ -276,7 +277,8 @@ def plan(
         The guarantee: 1, 0.5, "1/3".
     alpha
         How far one entry may move between neighbours, in MW (costs: $/MWh); or as a share of its
-        own value, ``"20%"``. One for all, or one for each parameter.
+        own value, ``"20%"``. One for all, or one for each parameter. It may differ by public class:
+        ``{"380kV": 100, "kind=transformer": 50, "others": 20}``, the first that fits counts.
     method
         ``"certified"`` (all epsilon on the data, every model served), ``"paper"`` (the paper's
         algorithm with correct noise) or ``"laplace"`` (noise and clipping only); or its options,
@@ -328,7 +330,8 @@ def plan(
     progress("checking the models")
     models, left_out = check_models(public, population)
     relative = [one.key for one in adjacency if one.unit == RELATIVE]
-    problem = ReleaseProblem(public, models, chosen.price_for(public, models), relative)
+    steps = {one.key: steps_of(public, one) for one in adjacency if one.classes}
+    problem = ReleaseProblem(public, models, chosen.price_for(public, models), relative, steps)
     chosen = chosen.settle(problem)
     check_generation(problem)
     alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}

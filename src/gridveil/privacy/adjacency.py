@@ -4,6 +4,9 @@ A step is an amount (30 MW), a share of something public (15% of a turbine's cap
 20% of the entry's own value (`RELATIVE`). Neighbours by a relative step ``r`` have one entry that
 differs by a factor of at most ``1 + r``; docs/maths/relative-steps.md has the proofs.
 
+Steps may differ by public class (`Adjacency.classes`): lines of 380 kV by 100 MW, others by 20 MW.
+Who knows one step alone has the smallest, by which every entry may move for the same epsilon.
+
 Most often one entry differs. Where entries have times, all entries of a calendar block may: an
 hour, a day or a week of one turbine or load, or all that it has (`ALTOGETHER`). Blocks are
 *nested*: every entry is in one hour, every hour in one day, every day in one week, every week in
@@ -115,6 +118,8 @@ class Adjacency:
     block, whose
         What differs as a whole: ``"entry"``, a calendar ``"hour"``, ``"day"`` or ``"week"``, or
         all entries (``"altogether"``), and whose it is: ``"turbine"``, ``"load"``.
+    classes
+        If steps differ by public class: the step of each, of which ``alpha`` is the smallest.
     members, clock
         The most entries that an hour, a day and a week hold, if that is known, and whose hours and
         days they are: ``"UTC"``, or ``"as written"``. For a promise about all entries also how
@@ -133,6 +138,7 @@ class Adjacency:
     whose: str = ""
     members: Mapping[str, int] = field(default_factory=dict, hash=False)
     clock: str = ""
+    classes: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not self.key:
@@ -176,7 +182,11 @@ class Adjacency:
 
     def to_json(self, epsilon: Fraction) -> dict[str, Any]:
         """The adjacency as the statement has it."""
-        larger = {"block": self.block, "whose": self.whose} if self.block != ENTRY else {}
+        larger: dict[str, Any] = {}
+        if self.block != ENTRY:
+            larger = {"block": self.block, "whose": self.whose}
+        steps = {name: str(step) for name, step in self.classes.items()}
+        larger |= {"alpha_by_class": steps} if steps else {}
         return {
             "parameter": self.parameter,
             "alpha": str(self.alpha),

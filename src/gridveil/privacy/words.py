@@ -64,7 +64,18 @@ def show_neighbour(one: Mapping[str, Any]) -> str:
 def show_adjacency(one: Adjacency) -> str:
     """Who is a neighbour, in words: ``one of 38 entries of load by 30 MW``."""
     what = show_neighbour(one.to_json(Fraction(1)))
-    return f"{what} by {show_step(one.alpha, one.unit)}"
+    return f"{what} by {show_far(one.to_json(Fraction(1)))}"
+
+
+def show_far(one: Mapping[str, Any]) -> str:
+    """How far an entry may move, in words, from what the statement has of it."""
+    steps = {
+        name: show_step(Fraction(step), one["unit"])
+        for name, step in one.get("alpha_by_class", {}).items()
+    }
+    if not steps:
+        return show_step(Fraction(one["alpha"]), one["unit"])
+    return "its step (" + ", ".join(f"{name}: {step}" for name, step in steps.items()) + ")"
 
 
 def in_words(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -77,8 +88,7 @@ def in_words(body: Mapping[str, Any]) -> tuple[str, str]:
     guarantee = body["guarantee"]
     epsilon = Fraction(guarantee["epsilon"])
     what = " or ".join(
-        f"{show_neighbour(one)} by up to {show_step(Fraction(one['alpha']), one['unit'])}"
-        for one in guarantee["neighbours"]
+        f"{show_neighbour(one)} by up to {show_far(one)}" for one in guarantee["neighbours"]
     )
     several = len(guarantee["neighbours"]) > 1
     of = {one["parameter"]: f"of {one['parameter']} " for one in guarantee["neighbours"]}

@@ -172,6 +172,9 @@ def _wrong_groups(body: dict[str, Any], total: Fraction) -> Iterator[str]:
         steps = steps_over(low, high, Fraction(one["alpha"]), one["unit"])
         if Fraction(one["epsilon_over_whole_range"]) != steps * total:
             yield f"the whole range of {one['parameter']}"
+        steps_by_class = map(Fraction, one.get("alpha_by_class", {}).values())
+        if min(steps_by_class, default=Fraction(one["alpha"])) != Fraction(one["alpha"]):
+            yield f"the smallest step of {one['parameter']}"
 
 
 def _validity(statement: Statement) -> Iterator[Finding]:

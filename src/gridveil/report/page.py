@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.strength import strength_of
-from gridveil.privacy.words import largest_factor, range_unit, show_step, show_steps, show_unit
+from gridveil.privacy.words import largest_factor, range_unit, show_far, show_steps, show_unit
 from gridveil.report import attack as inference
 from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet, Table
@@ -161,7 +161,7 @@ def _changes(statement: Statement) -> list[tuple[str, Fraction]]:
     guarantee = statement.body["guarantee"]
     found = [
         (
-            f"{show_unit(one)} by {show_step(Fraction(one['alpha']), one['unit'])}",
+            f"{show_unit(one)} by {show_far(one)}",
             statement.epsilon,
         )
         for one in guarantee["neighbours"]

@@ -134,11 +134,11 @@ class Certified(Method):
         """With the share of epsilon that buys the sum of these parameters."""
         if self.published_total is not None:
             _check_total(problem, self.published_total)
-        if self.catalogue and "capacity" in problem.relative:
+        if self.catalogue and ("capacity" in problem.relative or "capacity" in problem.steps):
             raise InputError(
-                "A catalogue goes with steps in MW: steps that are a share of each value leave "
-                "small ratings of it open and large ones hidden.",
-                remedy="Leave the catalogue out, or give alpha in MW.",
+                "A catalogue goes with one step in MW for all lines: others leave some ratings of "
+                "it open and hide the rest.",
+                remedy="Leave the catalogue out, or give one alpha in MW.",
             )
         summed = problem.summed
         if summed is None or self.published_total is not None:

@@ -9,6 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.grid.model.problem import ReleaseProblem
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -57,3 +59,12 @@ def log_step(share: Fraction) -> Fraction:
     The float is off by a few units in its last place (2^-53 each); 2^-40 more covers it.
     """
     return Fraction(math.log1p(share)) * (1 + Fraction(1, 2**40))
+
+
+def moves_of(problem: ReleaseProblem, name: str, alpha: Fraction) -> list[Fraction]:
+    """How far each entry of a parameter moves at most: of a relative step, its logarithm."""
+    steps = problem.step_of_each(name, alpha)
+    if name not in problem.relative:
+        return list(steps)
+    logs = {step: log_step(step) for step in set(steps)}
+    return [logs[step] for step in steps]

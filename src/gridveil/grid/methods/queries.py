@@ -19,6 +19,10 @@ entry by a factor of at most ``1 + r``. Then the logarithm of an entry is asked 
 entry: it moves by at most ``ln(1 + r)``, which stands for alpha above. A sum moves by ``r`` times
 the upper end of the range, which drowns it, so none is asked for; see docs/maths/relative-steps.md.
 
+**Steps by class.** If steps differ by public class, entry ``j`` has its own ``alpha_j`` above, and
+``c_j = 1/alpha_j``: a neighbour moves the answers by at most 1 whichever class its entry is in. A
+sum has ``s/max alpha``, and counts an entry as ``w_j alpha_j / max alpha``.
+
 **A published total** is an invariant: neighbours have the same one, so they differ in two loads,
 by at most alpha each, and loads need half the coefficient (twice the noise).
 
@@ -30,7 +34,7 @@ if one is above the public tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -38,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.methods.noisy import NoisyEntries, log_step
+from gridveil.grid.methods.noisy import NoisyEntries, moves_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem, highest_cost
 from gridveil.grid.model.public import PublicNetwork
@@ -90,11 +94,10 @@ class EntriesQuery:
     ) -> None:
         public = problem.public
         kind = problem.summed if total_share else None
-        steps = {name: log_step(r) if name in problem.relative else r for name, r in alphas.items()}
+        steps = {name: moves_of(problem, name, alpha) for name, alpha in alphas.items()}
         self._logs = np.zeros(public.entries, dtype=bool)
         for name in problem.relative:
             self._logs[public.parts[name]] = True
-        alphas = steps
         self._summed = None if kind is None else public.parts[kind.name]
         self._weights = np.zeros(0) if kind is None else kind.weights(public)
         self._sum = None if kind is None else (kind.summed, kind.unit)
@@ -105,24 +108,27 @@ class EntriesQuery:
             )
             for kind in problem.kinds
         }
-        self._total = 0.0 if kind is None else float(total_share / alphas[kind.name])
-        # One parameter and no sum: entries are asked for as they are, and nothing is rounded.
-        self._plain = len(alphas) == 1 and kind is None
+        most = Fraction(1) if kind is None else max(steps[kind.name])
+        self._total = 0.0 if kind is None else float(total_share / most)
+        # One parameter, one step and no sum: entries are asked for as they are, without rounding.
+        self._plain = len(alphas) == 1 and kind is None and not problem.steps
         self._coefficients = np.ones(public.entries)
         for name in () if self._plain else public.parameters:
             part = public.parts[name]
             own = Fraction(1, 2) if published_total and name == "load" else Fraction(1)
-            self._coefficients[part] = float(own / alphas[name])
+            shares = [own] * len(steps[name])
             if part == self._summed:
-                shares = (1 - total_share * Fraction(weight) for weight in self._weights.tolist())
-                self._coefficients[part] = [float(share / alphas[name]) for share in shares]
+                pairs = zip(self._weights.tolist(), steps[name], strict=True)
+                shares = [1 - total_share * Fraction(w) * (step / most) for w, step in pairs]
+            parted = zip(shares, steps[name], strict=True)
+            self._coefficients[part] = [float(share / step) for share, step in parted]
         self._unit = self._units[problem.kinds[0].name][1] if self._plain else "of alpha"
         self._size = public.entries + (kind is not None)
         self.limits = self._limits(public.low, public.high)
-        self.sensitivity = self._sensitivity(public, alphas, published_total)
+        self.sensitivity = self._sensitivity(public, steps, published_total)
 
     def _sensitivity(
-        self, public: PublicNetwork, alphas: Mapping[str, Fraction], published: bool
+        self, public: PublicNetwork, steps: Mapping[str, Sequence[Fraction]], published: bool
     ) -> Sensitivity:
         moves = []
         for name in public.parameters:
@@ -132,7 +138,8 @@ class EntriesQuery:
             if part == self._summed:
                 sums = (Fraction(self._total) * Fraction(w) for w in self._weights.tolist())
                 own = [c + w for c, w in zip(own, sums, strict=True)]
-            move = max(own, default=Fraction(0)) * alphas[name]
+            each = (c * step for c, step in zip(own, steps[name], strict=True))
+            move = max(each, default=Fraction(0))
             moves.append(2 * move if published and name == "load" else move)
         why = "one entry moves by at most its alpha"
         if self._logs.any():
@@ -150,9 +157,9 @@ class EntriesQuery:
         # A value that is off by a share has a logarithm that is off by as much.
         largest[self._logs] = np.maximum(largest[self._logs], 1.0)
         reach = float(self._combined(largest).max())
-        steps = 0 if self._plain else 2 * public.entries + 4
-        steps += _LOGARITHMS if self._logs.any() else 0
-        off = Fraction(reach) * (steps + _READING) / 2**52
+        roundings = 0 if self._plain else 2 * public.entries + 4
+        roundings += _LOGARITHMS if self._logs.any() else 0
+        off = Fraction(reach) * (roundings + _READING) / 2**52
         return Sensitivity(
             max(moves),
             why,
@@ -274,14 +281,15 @@ class CostQuery:
         }
         self._miss = VIOLATION * unit
         self._lowest, self._highest = self._range()
-        steepest = max(problem.kinds, key=lambda kind: problem.steepness(kind) * alphas[kind.name])
+        most = {name: max(problem.step_of_each(name, one)) for name, one in alphas.items()}
+        steepest = max(problem.kinds, key=lambda kind: problem.steepness(kind) * most[kind.name])
         # The certified gap is relative to the cost, which lies in the public range.
         limits = len(problem.public.branches) + len(problem.public.buses)
         highest = max(float(problem.price), highest_cost(problem.public, problem.models), 1.0)
         room = self._miss * _ROOM * highest * limits
         self._off = GAP * max(unit, abs(self._lowest), abs(self._highest)) + room
         self.sensitivity = Sensitivity(
-            problem.steepness(steepest) * alphas[steepest.name],
+            problem.steepness(steepest) * most[steepest.name],
             steepest.why,
             tolerance=Fraction(self._off),
         )

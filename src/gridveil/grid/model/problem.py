@@ -22,6 +22,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.steps import by_class
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.budget import Exact
 from gridveil.privacy.ledger import Sketch
@@ -45,6 +46,8 @@ class ReleaseProblem:
         What the Lipschitz cost's slack is bought at, $/MWh.
     relative
         The parameters whose alpha is a share of each value, and not an amount.
+    steps
+        Of parameters whose steps differ by public class: the step of every entry.
     """
 
     def __init__(
@@ -53,16 +56,28 @@ class ReleaseProblem:
         models: Population,
         price: Fraction,
         relative: Collection[str] = (),
+        steps: Mapping[str, tuple[Fraction, ...]] | None = None,
     ) -> None:
         self.public = public
         self.models = models
         self.price = price
         self.relative = frozenset(relative)
+        self.steps = dict(steps or {})
         self.kinds = tuple(PARAMETERS[name] for name in public.parameters)
 
     def in_units(self, unit: float) -> ReleaseProblem:
         """The same with powers counted in this unit (MW); see `scaling`."""
-        return ReleaseProblem(self.public.in_units(unit), self.models, self.price, self.relative)
+        public = self.public.in_units(unit)
+        return ReleaseProblem(public, self.models, self.price, self.relative, self.steps)
+
+    def with_models(self, models: Population) -> ReleaseProblem:
+        """The same with other models."""
+        return ReleaseProblem(self.public, models, self.price, self.relative, self.steps)
+
+    def step_of_each(self, name: str, alpha: Fraction) -> tuple[Fraction, ...]:
+        """How far every entry of a parameter may move: by alpha, or by the step of its class."""
+        part = self.public.parts[name]
+        return self.steps.get(name) or (alpha,) * (part.stop - part.start)
 
     def units(self, unit: float) -> Floats:
         """What every entry is counted in then: powers in the unit, costs in $/MWh as before."""
@@ -139,46 +154,59 @@ def with_linear_costs(network: Network, parameters: tuple[str, ...]) -> Network:
 
 
 def neighbours(
-    public: PublicNetwork, alpha: Exact | Mapping[str, Exact], *, published: bool
+    public: PublicNetwork, alpha: Exact | Mapping[str, Any], *, published: bool
 ) -> list[Adjacency]:
-    """Who counts as a neighbour, for each private parameter."""
-    if isinstance(alpha, Mapping):
-        if set(alpha) != set(public.parameters):
-            raise InputError(
-                f"alpha was given for {', '.join(map(str, alpha)) or 'nothing'}, but the private "
-                f"parameters are {', '.join(public.parameters)}.",
-                remedy="Give an alpha for each private parameter.",
-            )
-        given = dict(alpha)
-    else:
-        units = {PARAMETERS[name].unit for name in public.parameters}
-        if len(units) > 1:
-            raise InputError(
-                "The private parameters have different units, and there is one alpha.",
-                remedy='Give one for each: alpha={"capacity": 30, "cost": 1} '
-                "(--alpha capacity=30,cost=1).",
-            )
-        given = dict.fromkeys(public.parameters, alpha)
-    shares = {name for name, one in given.items() if str(one).strip().endswith("%")}
+    """Who counts as a neighbour, for each private parameter.
+
+    Alpha is one step for all, one for each parameter, or for a parameter one for each public class
+    of its entries (see `steps`).
+    """
+    given = _by_parameter(public, alpha)
     found = []
     for name in public.parameters:
+        step = given[name]
         part = public.parts[name]
         low, high = public.low[part], public.high[part]
         ends = Limits(float(low.min()), float(high.max())) if len(low) else public.limits[name]
-        if name in shares:
+        some = list(step.values()) if isinstance(step, Mapping) else [step]
+        relative = any(str(one).strip().endswith("%") for one in some)
+        if relative:
             _check_share(public, name, published=published)
         also = " (total published; two move, one up and one down)"
-        found.append(
-            Adjacency.of(
-                name + (also if published and name == "load" else ""),
-                alpha=given[name],
-                unit=RELATIVE if name in shares else PARAMETERS[name].unit,
-                limits=ends,
-                entries=part.stop - part.start,
-                key=name,
-            )
-        )
+        how = {
+            "parameter": name + (also if published and name == "load" else ""),
+            "unit": RELATIVE if relative else PARAMETERS[name].unit,
+            "limits": ends,
+            "entries": part.stop - part.start,
+            "key": name,
+        }
+        if isinstance(step, Mapping):
+            found.append(by_class(public, name, step, how))
+        else:
+            found.append(Adjacency.of(alpha=step, **how))
     return found
+
+
+def _by_parameter(public: PublicNetwork, alpha: Exact | Mapping[str, Any]) -> dict[str, Any]:
+    """What was given for each private parameter."""
+    names = public.parameters
+    if isinstance(alpha, Mapping) and not set(alpha) & set(PARAMETERS) and len(names) == 1:
+        return {names[0]: alpha}
+    if isinstance(alpha, Mapping):
+        if set(alpha) != set(names):
+            raise InputError(
+                f"alpha was given for {', '.join(map(str, alpha)) or 'nothing'}, but the private "
+                f"parameters are {', '.join(names)}.",
+                remedy="Give an alpha for each private parameter.",
+            )
+        return dict(alpha)
+    if len({PARAMETERS[name].unit for name in names}) > 1:
+        raise InputError(
+            "The private parameters have different units, and there is one alpha.",
+            remedy='Give one for each: alpha={"capacity": 30, "cost": 1} '
+            "(--alpha capacity=30,cost=1).",
+        )
+    return dict.fromkeys(names, alpha)
 
 
 def _check_share(public: PublicNetwork, name: str, *, published: bool) -> None:

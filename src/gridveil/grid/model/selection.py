@@ -102,10 +102,20 @@ class Declared:
         table = PARAMETERS[parameter].table
         found: Bools = np.ones(len(getattr(network, table)), dtype=bool)
         if parameter in self.only:
-            facts = public_facts(network, table)
-            for term in self.only[parameter].split(","):
-                found &= _holds(term, facts, table)
+            found &= fits(self.only[parameter], public_facts(network, table), table)
         return found
+
+
+def fits(rule: str, facts: Mapping[str, NDArray[Any]], table: str) -> Bools:
+    """Which elements a rule fits, by public facts of them.
+
+    Raises
+    ------
+    InputError
+        If the rule can't be read, or is about something that is not known.
+    """
+    held = [_holds(term, facts, table) for term in _parts(rule)]
+    return np.asarray(np.all(held, axis=0))
 
 
 def declared(
