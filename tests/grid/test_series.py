@@ -1,6 +1,7 @@
 """Load series: what is asked moves no further than claimed, and the release that comes of it."""
 
 import json
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -9,6 +10,9 @@ import pandas as pd
 import pytest
 
 import gridveil as gv
+from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.scratch import MADE_UP, new_name, throwaway_ledger
+from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.queries import Frame, all_queries, profiles, reach
@@ -361,6 +365,58 @@ def test_twins_leave_the_same_public_facts(network, tmp_path):
         files = sorted(p.name for p in placed.iterdir())
         seen.append((repr(planned_one), planned_one.sketch(), kept, columns, files))
     assert seen[0] == seen[1]
+
+
+GUISES = {
+    "float64": lambda x: x,
+    "float32": lambda x: x.astype(np.float32),
+    "whole": lambda x: x.round().clip(1).astype(np.int64),
+    "Int64": lambda x: x.round().clip(1).astype(np.int64).astype("Int64"),
+    "Decimal": lambda x: x.map(lambda v: Decimal(repr(v))),
+    "text": lambda x: x.map(lambda v: f" +{v:e}"),
+    "huge": lambda x: (x.round().clip(1)).map(lambda v: 10**400 * int(v)),
+    "infinite": lambda x: x * np.inf,
+    "tiny": lambda x: x * 1e-300,
+}
+
+
+def guised(network, how, seed, folder, layout):
+    """A table of private values in a guise, as a file or in memory."""
+    frame = table(network, days=2, seed=seed)
+    loads = frame.columns[1:]
+    frame[loads] = frame[loads].astype(object)
+    for name in loads:
+        frame[name] = GUISES[how](table(network, days=2, seed=seed)[name])
+    if layout == "memory":
+        return frame
+    long = frame.melt("time", var_name="bus", value_name="mw")
+    path = folder / f"{how}{seed}.csv"
+    (long if layout == "long" else frame).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("layout", ["memory", "wide", "long"])
+def test_twins_in_any_guise_leave_the_same_bytes(network, tmp_path, layout):
+    """Private numbers of every size and type, beside networks with other loads: one release."""
+    recorder = Recorder()
+    noise, found = recorder, []
+    for seed, how in enumerate(GUISES):
+        source = guised(network, how, seed, tmp_path, layout)
+        beside = network.with_load(network.buses.load * (1 + seed))
+        beside.write(tmp_path / f"{seed}.m")
+        beside = gv.grid.read_case(tmp_path / f"{seed}.m")
+        read = gv.grid.read_series(source, beside)
+        planned_one = gv.grid.plan_series(
+            beside, read, epsilon=1, alpha=5, limits=(0, 500), hours="none"
+        )
+        account = planned_one.charge(
+            throwaway_ledger(), dataset=new_name(), distinct=MADE_UP, noise=noise
+        )
+        found.append({**bundle_parts(planned_one.run(account)), "plan": repr(planned_one)})
+        noise = Replayer(recorder.transcript)
+    for one in found[1:]:
+        names = one.keys() | found[0].keys()
+        assert [name for name in names if one.get(name) != found[0].get(name)] == []
 
 
 @pytest.mark.parametrize(

@@ -115,22 +115,24 @@ def read_series(
     frame, where, suffix = _frame(source)
     moments, column, zone = _times(frame, time, where)
     rest = frame.drop(columns=[column], errors="ignore")
-    texts = [name for name in rest.columns if not pd.api.types.is_numeric_dtype(rest[name])]
+    numbers = [_numbers(rest.iloc[:, place]) for place in range(rest.shape[1])]
+    texts = [place for place, one in enumerate(numbers) if one is None]
     repeated = len(np.unique(moments)) < len(moments)
-    if len(rest.columns) == 2 and (len(texts) == 1 or (repeated and not texts)):
-        called = [name for name in rest.columns if str(name).lower() in _LOADS]
-        load = [*texts, *called, *rest.columns][0]
-        (power,) = (name for name in rest.columns if name != load)
-        values, names, moments = _from_long(rest, moments, load, power, where)
-        layout = Layout("long", column, str(load), str(power), suffix)
+    if len(numbers) == 2 and (len(texts) == 1 or (repeated and not texts)):
+        called = [at for at, name in enumerate(rest.columns) if str(name).lower() in _LOADS]
+        load = [*called, *texts, 0][0]
+        labels = rest.iloc[:, load].astype(str).to_numpy(dtype=object)
+        power, title = numbers[1 - load], rest.columns[1 - load]
+        if power is None:
+            raise _no_numbers(title, where)
+        values, names, moments = _from_long(labels, power, moments, where)
+        layout = Layout("long", column, str(rest.columns[load]), str(title), suffix)
     elif texts:
-        raise InputError(
-            f"Column {str(texts[0])[:60]!r} of {where} does not hold numbers.",
-            remedy="Give one column for each load, or three columns: time, load and power.",
-        )
+        raise _no_numbers(rest.columns[texts[0]], where)
     else:
         names = tuple(str(name) for name in rest.columns)
-        values, layout = rest.to_numpy(dtype=np.float64), Layout("wide", column, suffix=suffix)
+        values = np.column_stack([np.zeros((len(rest), 0)), *(n for n in numbers if n is not None)])
+        layout = Layout("wide", column, suffix=suffix)
     missing: Bools = np.asarray(np.isnan(values).any(axis=0))
     if missing.any():
         raise InputError(
@@ -222,12 +224,44 @@ def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str
     return seconds, str(column), zone
 
 
+def _numbers(column: pd.Series) -> Floats | None:
+    """A column as floats, NaN where something is missing; None if it is not all numbers.
+
+    The type that a column has decides nothing: a number that is too large for 64 bits makes a
+    column of objects in pandas, and how large a private number is must not show in a refusal.
+    """
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    try:
+        return np.array([_number(value) for value in column], dtype=np.float64)
+    except (TypeError, ValueError):
+        return None  # Python's own error quotes the value
+
+
+def _number(value: Any) -> float:
+    if value is None or value is pd.NA:
+        return np.nan
+    if isinstance(value, str) and "_" in value:  # which Python would read as a number
+        raise ValueError
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+def _no_numbers(column: Any, where: str) -> InputError:
+    return InputError(
+        f"Column {str(column)[:60]!r} of {where} does not hold numbers.",
+        remedy="Give one column for each load, or three columns: time, load and power.",
+    )
+
+
 def _from_long(
-    rest: pd.DataFrame, moments: Ints, load: Any, power: Any, where: str
+    labels: NDArray[Any], power: Floats, moments: Ints, where: str
 ) -> tuple[Floats, tuple[str, ...], Ints]:
     """Values by time and load; every time must have every load once."""
     times, row = np.unique(moments, return_inverse=True)
-    names, column = np.unique(rest[load].astype(str).to_numpy(dtype=object), return_inverse=True)
+    names, column = np.unique(labels, return_inverse=True)
     place = row * len(names) + column
     if len(place) != len(times) * len(names) or len(np.unique(place)) != len(place):
         raise InputError(
@@ -235,7 +269,7 @@ def _from_long(
             remedy="Fill gaps in and drop repeated rows.",
         )
     values = np.empty(len(place))
-    values[place] = rest[power].to_numpy(dtype=np.float64)
+    values[place] = power
     return values.reshape(len(times), len(names)), tuple(map(str, names)), times
 
 
