@@ -483,6 +483,45 @@ def test_what_is_left_is_the_same_whatever_the_private_numbers_are(make, names):
             assert_same(fmt.strip(changed, names), fmt.strip(net, names))
 
 
+KEPT_WITH = {
+    "capacity": ("line", ["max_i_ka", "max_loading_percent", "length_km", "parallel", "df"]),
+    "load": ("load", ["p_mw", "q_mvar", "scaling"]),
+    "generator_limit": ("gen", ["min_p_mw", "max_p_mw", "sn_mva", "max_q_mvar"]),
+}
+
+
+@pytest.mark.parametrize("parameter", KEPT_WITH)
+def test_elements_that_are_declared_public_keep_what_they_have(parameter, tmp_path):
+    net = wide_net()
+    network = read_case(net)
+    table, columns = KEPT_WITH[parameter]
+    columns = [name for name in columns if name in net[table]]
+    still = ~net.load.get("controllable", pd.Series(False, net.load.index)).fillna(False)
+    still = still.to_numpy(dtype=bool)
+    if parameter == "load":
+        place = int(net.load["bus"][still].iloc[0])
+        only, hidden = network.buses.name[place], (net.load["bus"] == place).to_numpy() & still
+    else:
+        owner = network.branches if parameter == "capacity" else network.generators
+        at = next(i for i, name in enumerate(owner.name) if name == net[table]["name"].iloc[0])
+        only, hidden = owner.name[at], np.arange(len(net[table])) == 0
+    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "limits": (0.5, 500)}
+    planned = grid.plan(network, **given, method="laplace", only=f"name={only}")
+    public = planned.problem.public
+    public.with_values(np.full(public.entries, 7.25)).write(tmp_path / "out.json")
+    again = pp.from_json(str(tmp_path / "out.json"))
+    ours, theirs = net[table], again[table]
+    shown = ~hidden if parameter != "load" else ~hidden & still
+    assert list(theirs["name"][shown]) == list(ours["name"][shown])
+    pd.testing.assert_frame_equal(
+        theirs[columns][shown],
+        ours[columns][shown],
+        check_dtype=False,
+        rtol=1e-13,  # of JSON
+    )
+    assert (theirs[columns][hidden].to_numpy() != ours[columns][hidden].to_numpy()).any()
+
+
 def rated_net(parallel=1):
     """A transformer with numbers of a few digits, as people write them."""
     net = pp.create_empty_network(sn_mva=100.0)

@@ -427,6 +427,35 @@ def test_what_is_left_is_the_same_whatever_the_private_numbers_are(names):
             assert_same(left(*names, name), left())
 
 
+KEPT_WITH = {
+    "capacity": ("lines", ["s_nom", "s_max_pu", "length"], "name=line [12]"),
+    "load": ("loads", ["p_set", "q_set"], "name=node 4"),
+    "generator_limit": ("generators", ["p_nom", "p_min_pu", "p_max_pu"], "name=unit"),
+}
+
+
+@pytest.mark.parametrize("parameter", KEPT_WITH)
+def test_elements_that_are_declared_public_keep_what_they_have(parameter, tmp_path):
+    n = wide()
+    table, columns, rule = KEPT_WITH[parameter]
+    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "limits": (0.5, 500)}
+    public = grid.plan(read_case(n), **given, method="laplace", only=rule).problem.public
+    public.with_values(np.full(public.entries, 7.25)).write(tmp_path / "out.nc")
+    ours, theirs = getattr(n, table), getattr(pypsa.Network(str(tmp_path / "out.nc")), table)
+    hidden = np.isin(np.arange(len(ours)), KEPT_ROWS[parameter])
+    shown = ours.copy()
+    if parameter == "load":
+        shown["p_set"] = n.get_switchable_as_dense("Load", "p_set").iloc[0]
+    assert list(theirs.index[~hidden]) == list(ours.index[~hidden])
+    assert not set(theirs.index[hidden]) & set(ours.index[hidden])
+    plain = (ours["type"] == "").to_numpy() & ~hidden if table == "lines" else ~hidden
+    assert np.array_equal(theirs[columns][plain], shown[columns][plain])
+    assert (theirs[columns][hidden].to_numpy() != shown[columns][hidden].to_numpy()).all(1).any()
+
+
+KEPT_ROWS = {"capacity": [1, 2], "load": [3, 4], "generator_limit": [1]}
+
+
 def rated(parts=1):
     """A transformer with numbers of a few digits, as people write them, and a line of a type."""
     n = pypsa.Network()

@@ -14,6 +14,7 @@ from gridveil.errors import InputError, LedgerRefused
 from gridveil.grid import read_case
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
+from gridveil.grid.io.matpower import tables_of
 from gridveil.grid.release import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
@@ -26,6 +27,7 @@ def case(folder, *, rates=(100, 9900, 120), voltages=(380, 380, 110)):
     parts["branch"][:, 5] = np.resize(rates, count)
     parts["branch"][:, 6:8] = parts["branch"][:, 5:6] * [1.1, 1.2]
     parts["branch"][:, 8:10] = 0
+    parts["gen"][:, [3, 4, 6]] = 33, -11, 77
     parts["bus"][:, 9] = np.resize(voltages, len(parts["bus"]))
     return write_case(folder, parts)
 
@@ -128,6 +130,48 @@ def test_other_parameters_take_rules_too(parameter, tmp_path, ledger):
     released = getattr(getattr(found.data, table), column)
     assert released[~hidden].tolist() == real[~hidden].tolist()
     assert (released[hidden] != real[hidden]).all()
+
+
+COMPANIONS = {
+    "capacity": ("branch", [6, 7]),
+    "load": ("bus", [3]),
+    "generator_limit": ("gen", [3, 4, 6]),
+}
+
+
+@pytest.mark.parametrize("parameter", COMPANIONS)
+def test_what_goes_with_a_public_row_stays_and_with_a_private_one_does_not(
+    parameter, tmp_path, ledger
+):
+    limits = {"capacity": (1, 500), "load": (-50, 300), "generator_limit": (-200, 500)}[parameter]
+    options = {"parameter": parameter, "limits": limits, "only": "voltage>=220"}
+    path = case(tmp_path, rates=(90, 80, 120), voltages=(110, 380, 110))
+    network, found = made(path, ledger, **options)
+    table, columns = COMPANIONS[parameter]
+    ours = getattr(tables_of(network.source.data), table)[:, columns]
+    released = read_case(found.write(tmp_path / "out") / "network.m").source.data
+    theirs = getattr(tables_of(released), table)[:, columns]
+    hidden = found.data.source.protected[parameter]
+    assert hidden.any()
+    assert not hidden.all()
+    assert np.array_equal(theirs[~hidden], ours[~hidden])
+    assert (theirs[hidden] != ours[hidden]).any(axis=1).all()
+    listed = found.statement.body["settings"]["changed_columns"]
+    kept = [c for one in listed if "declared public" in one["reason"] for c in one["columns"]]
+    names = {"capacity": "RATE_B", "load": "QD", "generator_limit": "QMAX"}
+    assert names[parameter] in kept
+    assert "PG" not in kept
+
+
+def test_twins_with_other_private_rows_leave_the_same_public_ones(tmp_path):
+    texts = []
+    for rate in (90, 33):
+        (tmp_path / str(rate)).mkdir()
+        path = case(tmp_path / str(rate), rates=(rate, 80, 120), voltages=(380, 110, 110))
+        public = plan(read_case(path), **asked(only="name=1-2*")).problem.public
+        public.with_values(np.full(public.entries, 50.0)).write(tmp_path / f"{rate}.m")
+        texts.append((tmp_path / f"{rate}.m").read_text().replace(str(rate), "", 1))
+    assert texts[0] == texts[1]
 
 
 def test_another_part_of_the_same_data_is_refused(tmp_path, ledger):

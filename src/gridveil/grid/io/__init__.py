@@ -7,9 +7,10 @@ Every module has
 - ``write_release(network, path, parameters)``, which builds the file from an allow-list for the
   private parameters and copies nothing else; without a path it builds it and writes nothing;
 
-and may have ``strip(data, parameters) -> data``: what is left of ``source.data`` once the
-parameters and all that copies, bounds or was computed from them is out. Both take a name or a
-sequence of names; of several parameters whatever any of them drops is dropped. ``network.split``
+and may have ``strip(data, parameters, protected) -> data``: what is left of ``source.data`` once
+the parameters and all that copies, bounds or was computed from them is out. Both take a name or a
+sequence of names; of several parameters whatever any of them drops is dropped. Elements that are
+not `protected` keep what the parameter alone would have dropped of them. ``network.split``
 keeps the source of a format with `strip` and drops that of any other, so that no private number
 hides in a public network.
 
@@ -31,7 +32,7 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gridveil.grid.model.network import Network
+
+Protected = Mapping[str, NDArray[np.bool_]]
+"""Elements of which a private parameter is protected, if its owner declared the others public."""
 
 SUFFIXES = {".m": "matpower", ".json": "pandapower", ".nc": "pypsa"}
 OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA"}
@@ -66,11 +70,14 @@ class Source:
     private
         The parameters that were taken out of `data` by `strip`; empty: none was. A network with
         parameters taken out is only ever written as a release of these.
+    protected
+        Which elements a parameter was taken out of, by parameter; of all where nothing is said.
     """
 
     kind: str
     data: Any = field(repr=False)
     private: tuple[str, ...] = ()
+    protected: Protected = field(default_factory=dict, repr=False)
 
 
 def module_of(kind: str) -> Any:
@@ -179,6 +186,13 @@ def source_of(network: Network, kind: str) -> Source:
             remedy="Write it as the kind that it came from.",
         )
     return source
+
+
+def protected_elements(network: Network, parameter: str, count: int) -> NDArray[np.bool_]:
+    """Which of `count` elements a parameter is protected of; all where nothing else is declared."""
+    source = network.source
+    known = source.protected if isinstance(source, Source) else {}
+    return known.get(parameter, np.ones(count, dtype=np.bool_))
 
 
 OPTIONS = {

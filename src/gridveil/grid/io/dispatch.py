@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
+from gridveil.grid.io import protected_elements
 from gridveil.grid.model.network import Bools, Floats, Generators, Ints, Network
 
 ENDLESS_MW = 1e8
@@ -42,26 +43,29 @@ def without_reactive_copies(network: Network, private: Collection[str]) -> Netwo
     """The network with reactive power that tells nothing of private parameters.
 
     Of private loads none is left. Of private generator limits the sides that have a limit are,
-    with that of `reactive_reach`.
+    with that of `reactive_reach`. Elements that are declared public keep theirs.
     """
+    buses, units = network.buses, network.generators
     if "load" in private:
-        still = np.zeros(len(network.buses))
-        network = replace(network, buses=replace(network.buses, reactive_load=still))
+        hidden = protected_elements(network, "load", len(buses))
+        buses = replace(buses, reactive_load=np.where(hidden, 0.0, buses.reactive_load))
     if "generator_limit" in private:
-        units, reach = sides_of_limits(network.generators), reactive_reach(network)
+        hidden = protected_elements(network, "generator_limit", len(units))
+        reach = np.where(hidden, reactive_reach(network), 1.0)
+        units = sides_of_limits(units, hidden)
         with np.errstate(invalid="ignore"):
             low, high = (
                 np.where(np.isinf(sides), sides, sides * reach)
                 for sides in (units.q_min, units.q_max)
             )
-        network = replace(network, generators=replace(units, q_min=low, q_max=high))
-    return network
+        units = replace(units, q_min=low, q_max=high)
+    return replace(network, buses=buses, generators=units)
 
 
-def sides_of_limits(units: Generators) -> Generators:
-    """Units with 1, 0 or -1 for their reactive limits: the sides, which are public, alone."""
+def sides_of_limits(units: Generators, hidden: Bools) -> Generators:
+    """`hidden` units with 1, 0 or -1 for their reactive limits: the public sides alone."""
     low, high = (
-        np.where(np.isinf(limit), limit, side * (side * limit > 0)) + 0.0
+        np.where(hidden & ~np.isinf(limit), side * (side * limit > 0), limit) + 0.0
         for limit, side in ((units.q_min, -1.0), (units.q_max, 1.0))
     )
     return replace(units, q_min=low, q_max=high)

@@ -8,6 +8,7 @@ from typing import Literal
 Fate = Literal["released", "rewritten", "dropped"]
 
 EVERY = "capacity load generator_limit cost"
+"""Whatever is private, and of elements of which nothing is."""
 
 
 @dataclass(frozen=True)

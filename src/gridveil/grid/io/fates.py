@@ -10,16 +10,21 @@ list depends on which tables and columns there are, never on what is in them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gridveil.grid.io.fate_table import EVERY, KEPT, RULES, UNREAD, Fate, Rule
 
+Bools = NDArray[np.bool_]
 CHANGED = "changed_columns"
 """The statement's key of the list."""
 FATES: tuple[Fate, ...] = ("dropped", "released", "rewritten")
 """From strong to weak: of several private parameters the strongest decides."""
+KEPT_ROWS = "Elements that are declared public keep theirs."
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def _rules(kind: str, table: str, column: str, parameters: Sequence[str]) -> Ite
         if (
             table in _words(rule.tables)
             and column in _words(rule.columns)
-            and {*_words(rule.parameters)} & {*parameters}
+            and (rule.parameters == EVERY or {*_words(rule.parameters)} & {*parameters})
         ):
             yield rule
 
@@ -71,6 +76,29 @@ def copied(kind: str, table: str, parameters: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def row_groups(
+    parameters: Sequence[str], protected: Mapping[str, Bools]
+) -> Iterator[tuple[tuple[str, ...], Bools]]:
+    """The rows of a table of which fewer than all parameters are protected, by which these are.
+
+    Parameters
+    ----------
+    parameters
+        What is private.
+    protected
+        The rows of which a parameter is protected; of all where nothing is said.
+    """
+    partial = [name for name in parameters if name in protected]
+    if not partial:
+        return
+    columns = np.column_stack([protected[name] for name in partial])
+    for pattern in np.unique(columns, axis=0):
+        if not pattern.all():
+            public = {name for name, own in zip(partial, pattern, strict=True) if not own}
+            rows: Bools = (columns == pattern).all(axis=1)
+            yield tuple(name for name in parameters if name not in public), rows
+
+
 def fate_of(kind: str, table: str, column: str, parameters: Sequence[str]) -> Rule | None:
     """What becomes of a column that is not copied; None for one that is."""
     found = list(_rules(kind, table, column, parameters))
@@ -82,7 +110,10 @@ def fate_of(kind: str, table: str, column: str, parameters: Sequence[str]) -> Ru
 
 
 def changes(
-    kind: str, present: Mapping[str, Iterable[str]], parameters: Sequence[str]
+    kind: str,
+    present: Mapping[str, Iterable[str]],
+    parameters: Sequence[str],
+    partial: Collection[str] = (),
 ) -> tuple[Change, ...]:
     """All columns of a file that its release does not have as they were, with the reasons.
 
@@ -94,18 +125,28 @@ def changes(
         The columns that the file has, by table.
     parameters
         What is private.
+    partial
+        The parameters that are private of some elements only.
     """
+    whole = tuple(name for name in parameters if name not in partial)
     found: dict[tuple[str, Fate, str], list[str]] = {}
     for table, columns in present.items():
         for column in columns:
             rule = fate_of(kind, table, column, parameters)
             if rule is not None:
-                names = found.setdefault((_plain(table), rule.fate, rule.reason), [])
+                kept = len(whole) < len(parameters) and _kept(kind, table, column, whole)
+                reason = f"{rule.reason} {KEPT_ROWS}" if kept else rule.reason
+                names = found.setdefault((_plain(table), rule.fate, reason), [])
                 names.append(_plain(column))
     return tuple(
         Change(table, tuple(dict.fromkeys(names)), fate, reason)
         for (table, fate, reason), names in found.items()
     )
+
+
+def _kept(kind: str, table: str, column: str, parameters: Sequence[str]) -> bool:
+    """Whether an element of which only these are private keeps its entry of a column."""
+    return fate_of(kind, table, column, parameters) is None
 
 
 def _plain(name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
-    from gridveil.grid.model.network import Floats, Generators
+    from gridveil.grid.model.network import Bools, Floats, Generators
 
 
 def slopes(points: Floats) -> Floats:
@@ -41,6 +41,12 @@ def clip_points(units: Generators, low: ArrayLike, high: ArrayLike) -> Generator
             for points, a, b in zip(units.points, lows, highs, strict=True)
         ),
     )
+
+
+def with_points(units: Generators, others: Generators, which: Bools) -> Generators:
+    """The units with the curves of `others` where `which` says so."""
+    both = zip(which, others.points, units.points, strict=True)
+    return replace(units, points=tuple(new if take else own for take, new, own in both))
 
 
 def _between(points: Floats, low: float, high: float) -> Floats:

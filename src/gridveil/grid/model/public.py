@@ -7,7 +7,7 @@ by a mechanism) in their place again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
-from gridveil.grid.io import Source, module_of
+from gridveil.grid.io import Protected, Source, module_of
 from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
-from gridveil.grid.model.costs import clip_points
+from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Bools, Floats, Network, Table, as_floats
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.ranges import Range, box, check_ranges
@@ -260,8 +260,10 @@ def _split(
             _refuse_none(network, parameter)
         support |= found
     network = declared.network(network)
-    source = _stripped(network.source, parameters)
-    public = _without_copies(network, ranges, support, source)
+    # A release has linear costs for all units: what goes with a cost is no part of a public one.
+    rows = {name: declared.chosen(network, name) for name in declared.only if name != "cost"}
+    source = _stripped(network.source, parameters, rows)
+    public = _without_copies(network, ranges, support, source, rows)
     if "generator_limit" in parameters and not declared.public_curves:
         _refuse_curves(network, support["p_min"] | support["p_max"])
     private: dict[str, dict[str, str]] = {table: {} for table in TABLES}
@@ -283,7 +285,7 @@ def _split(
         signs=as_floats(np.concatenate(signs), "signs"),
         limits=ranges,
         source=source,
-        changes=_changes(network.source, parameters),
+        changes=_changes(network.source, parameters, rows),
         **{name: PublicTable(getattr(public, name), private[name], support) for name in TABLES},
     )
 
@@ -336,11 +338,13 @@ def _without_copies(
     ranges: Mapping[str, Limits],
     support: Mapping[str, Bools],
     source: Source | None,
+    rows: Protected,
 ) -> Network:
     """The network without what copies private parameters in other columns of the model."""
     buses, units, branches = network.buses, network.generators, network.branches
     if "load" in ranges:
-        buses = replace(buses, reactive_load=np.zeros(len(buses)))
+        hidden = rows.get("load", np.ones(len(buses), dtype=bool))
+        buses = replace(buses, reactive_load=np.where(hidden, 0.0, buses.reactive_load))
     if "capacity" in ranges and source is not None:
         published = getattr(module_of(source.kind), "published_impedance", None)
         if published is not None:
@@ -356,9 +360,8 @@ def _without_copies(
         limits = ranges["generator_limit"]
         hidden = support["p_min"] | support["p_max"]
         clipped = clip_points(units, limits.low, limits.high)
-        both = zip(hidden, clipped.points, units.points, strict=True)
-        units = replace(clipped, points=tuple(new if own else old for own, new, old in both))
-        units = sides_of_limits(units)
+        units = with_points(units, clipped, hidden)
+        units = sides_of_limits(units, rows.get("generator_limit", np.ones(len(units), bool)))
     if "cost" in ranges:
         if units.quadratic.any() or any(points is not None for points in units.points):
             raise InputError(
@@ -370,17 +373,22 @@ def _without_copies(
     return replace(network, buses=buses, generators=units, branches=branches)
 
 
-def _stripped(source: Any, parameters: tuple[str, ...]) -> Source | None:
+def _stripped(source: Any, parameters: tuple[str, ...], protected: Protected) -> Source | None:
     if not isinstance(source, Source):
         return None
     if source.private:
         return source if source.private == parameters else None
     strip = getattr(module_of(source.kind), "strip", None)
-    return Source(source.kind, strip(source.data, parameters), parameters) if strip else None
+    if strip is None:
+        return None
+    return Source(source.kind, strip(source.data, parameters, protected), parameters, protected)
 
 
-def _changes(source: Any, parameters: tuple[str, ...]) -> tuple[Change, ...]:
+def _changes(
+    source: Any, parameters: tuple[str, ...], partial: Collection[str]
+) -> tuple[Change, ...]:
     """What a release of a file does not have as it was; nothing for a network made by hand."""
     if not isinstance(source, Source) or source.private:
         return ()
-    return changes(source.kind, module_of(source.kind).columns(source.data), parameters)
+    present = module_of(source.kind).columns(source.data)
+    return changes(source.kind, present, parameters, partial)

@@ -22,16 +22,16 @@ from pathlib import Path
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source
+from gridveil.grid.io import Protected, Source, protected_elements
 from gridveil.grid.io.dispatch import light_dispatch, without_reactive_copies
-from gridveil.grid.io.fates import copied
+from gridveil.grid.io.fates import copied, row_groups
 from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
 from gridveil.grid.model.checks import readable
-from gridveil.grid.model.costs import clip_points
-from gridveil.grid.model.network import Floats, Network
-from gridveil.grid.model.parameters import check_parameters
+from gridveil.grid.model.costs import clip_points, with_points
+from gridveil.grid.model.network import Bools, Floats, Network
+from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.reference_buses import with_references
 
 Data = CaseText | mt.CaseTables
@@ -93,18 +93,25 @@ def write_release(
     network = without_reactive_copies(network, private)
     units = network.generators
     if "generator_limit" in private:
-        network = replace(network, generators=clip_points(units, units.p_min, units.p_max))
+        clipped = clip_points(units, units.p_min, units.p_max)
+        hidden = protected_elements(network, "generator_limit", len(units))
+        network = replace(network, generators=with_points(units, clipped, hidden))
     if "cost" in private:
         network = network.with_linear_costs(units.linear)
-    data = _data(network)
-    tables = strip(me.blank_tables(network) if data is None else data, private)
+    data, source = _data(network), network.source
+    if isinstance(source, Source) and source.private and isinstance(data, mt.CaseTables):
+        tables = data  # stripped when the network was split
+    else:
+        tables = strip(me.blank_tables(network) if data is None else data, private)
     tables = _encoded(network, tables)
     gen = tables.gen.copy()
     gen[:, mt.PG] = light_dispatch(network)
     tables = replace(tables, gen=gen)
     if "capacity" in private:
         branch = tables.branch.copy()
-        branch[:, [mt.RATE_B, mt.RATE_C]] = branch[:, [mt.RATE_A]]
+        hidden = protected_elements(network, "capacity", len(branch))
+        for at in (mt.RATE_B, mt.RATE_C):
+            branch[:, at] = np.where(hidden, branch[:, mt.RATE_A], branch[:, at])
         tables = replace(tables, branch=branch)
     if path is not None:
         remark = f"{', '.join(private)} as released; release.json lists what else is not as it was."
@@ -112,10 +119,37 @@ def write_release(
     return tables
 
 
-def strip(data: Data, parameters: str | Sequence[str]) -> mt.CaseTables:
+def strip(
+    data: Data, parameters: str | Sequence[str], protected: Protected | None = None
+) -> mt.CaseTables:
     """The tables of a case without the parameters and all that copies or was computed from them."""
     names = check_parameters(parameters)
     tables = tables_of(data)
+    bare = _stripped(tables, names)
+    for table in mt.INPUTS:
+        rows = {
+            name: rows
+            for name, rows in (protected or {}).items()
+            if PARAMETERS[name].table == _ELEMENTS[table]
+        }
+        for private, public in row_groups(names, rows):
+            kept = _stripped(tables, private)
+            _put_rows(bare, kept, table, public)
+            if table == "gen":
+                _put_rows(bare, kept, "gencost", public)
+    return bare
+
+
+_ELEMENTS = {"bus": "buses", "gen": "generators", "branch": "branches"}
+
+
+def _put_rows(bare: mt.CaseTables, kept: mt.CaseTables, table: str, rows: Bools) -> None:
+    mine, theirs = getattr(bare, table), getattr(kept, table)
+    mine[: len(rows)][rows, : theirs.shape[1]] = theirs[: len(rows)][rows]
+
+
+def _stripped(tables: mt.CaseTables, names: Sequence[str]) -> mt.CaseTables:
+    """The same where `names` are private of all elements; of none, without results and texts."""
     neutral = {"VM": 1.0, "VG": 1.0, "MBASE": tables.base_mva}
     bare: dict[str, Floats] = {}
     for table, width in mt.INPUTS.items():

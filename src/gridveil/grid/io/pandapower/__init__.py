@@ -34,7 +34,14 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source, optional_library, source_of, unlogged, writable
+from gridveil.grid.io import (
+    Source,
+    optional_library,
+    protected_elements,
+    source_of,
+    unlogged,
+    writable,
+)
 from gridveil.grid.io.dispatch import light_dispatch, reactive_reach
 from gridveil.grid.io.pandapower.edit import put
 from gridveil.grid.io.pandapower.release import (
@@ -46,7 +53,7 @@ from gridveil.grid.io.pandapower.release import (
 )
 from gridveil.grid.io.pandapower.tables import build, limit_loading, why_none
 from gridveil.grid.model.checks import readable
-from gridveil.grid.model.costs import clip_points
+from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters
 
@@ -133,7 +140,8 @@ def write_release(
     # On the branches of the file: the owner's impedances may have more digits, which tell ratings.
     put_dispatch(net, light_dispatch(replace(network, branches=bare.branches)))
     if "generator_limit" in private:
-        put_reactive(net, reactive_reach(network))
+        hidden = protected_elements(network, "generator_limit", len(network.generators))
+        put_reactive(net, reactive_reach(network), hidden)
     return _save(net, path)
 
 
@@ -145,7 +153,8 @@ def _with_public_ends(network: Network) -> Network:
         if points is not None and len(points) > 2:
             low[at] = min(low[at], points[1, 0] - 1.0)
             high[at] = max(high[at], points[-2, 0] + 1.0)
-    return replace(network, generators=clip_points(units, low, high))
+    hidden = protected_elements(network, "generator_limit", len(units))
+    return replace(network, generators=with_points(units, clip_points(units, low, high), hidden))
 
 
 def _from_file(library: Any, path: Path) -> Any:

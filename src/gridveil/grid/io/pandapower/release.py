@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridveil.grid.io import coarse, unlogged
+from gridveil.grid.io import Protected, coarse, unlogged
 from gridveil.grid.io.fate_table import KEPT
-from gridveil.grid.io.fates import copied
+from gridveil.grid.io.fates import copied, row_groups
 from gridveil.grid.io.pandapower.columns import (
     BRANCH_TABLES,
+    UNIT_TABLES,
     UNLIMITED_MVA,
     column,
     fixed,
     flags,
     net_number,
+    places,
     rows,
     text,
 )
 from gridveil.grid.io.pandapower.costs import areas, cost_rows, read_costs
-from gridveil.grid.io.pandapower.tables import build
+from gridveil.grid.io.pandapower.tables import build, bus_places
 from gridveil.grid.model.network import Bools, Floats
 from gridveil.grid.model.parameters import check_parameters
 
@@ -62,9 +64,45 @@ _UNSAID = {"slack": False, "oltc": False}
 
 
 @unlogged("pandapower")
-def strip(net: Any, parameters: str | Sequence[str]) -> Any:
+def strip(net: Any, parameters: str | Sequence[str], protected: Protected | None = None) -> Any:
     """A new net with what all of `parameters` have on their allow-lists, and nothing else."""
-    private = check_parameters(parameters)
+    private, known = check_parameters(parameters), protected or {}
+    bare = _stripped(net, private, known)
+    for table, hidden in _rows(net, known).items():
+        for names, public in row_groups(private, hidden):
+            kept = _stripped(net, names, known)[table]
+            frame = bare[table]
+            for name in kept.columns:
+                own = frame[name] if name in frame else pd.Series(np.nan, frame.index, object)
+                mixed = own.where(~public, kept[name])
+                bare[table][name] = mixed if name in frame else mixed.astype(kept[name].dtype)
+    return bare
+
+
+def _rows(net: Any, protected: Protected) -> dict[str, dict[str, Bools]]:
+    """The rows of every table that belong to the elements of which a parameter is protected."""
+    found: dict[str, dict[str, Bools]] = {}
+    if "capacity" in protected:
+        ends = np.cumsum([len(net[table]) for table in BRANCH_TABLES])[:-1]
+        for table, mine in zip(BRANCH_TABLES, np.split(protected["capacity"], ends), strict=True):
+            found[table] = {"capacity": mine}
+    if "load" in protected:
+        found["load"] = {
+            "load": protected["load"][places(bus_places(net), net.load, "bus", "load")]
+        }
+    if "generator_limit" in protected:
+        start = 0
+        for table in UNIT_TABLES:
+            mine = np.ones(len(net[table]), dtype=bool)
+            units = net[table].index.isin(rows(net, table).index)
+            mine[units] = protected["generator_limit"][start : start + int(units.sum())]
+            start += int(units.sum())
+            found.setdefault(table, {})["generator_limit"] = mine
+    return found
+
+
+def _stripped(net: Any, private: Sequence[str], protected: Protected) -> Any:
+    """The same where they are private of all elements but of curves; of none, without results."""
     pandapower = importlib.import_module("pandapower")
     bare = pandapower.create_empty_network(
         f_hz=net_number(net, "f_hz"), sn_mva=net_number(net, "sn_mva"), add_stdtypes=False
@@ -78,7 +116,7 @@ def strip(net: Any, parameters: str | Sequence[str]) -> Any:
     if "generator_limit" in private:
         _only_sides(bare)
     if "cost" not in private:
-        _keep_costs(net, bare, private)
+        _keep_costs(net, bare, private, protected)
     return bare
 
 
@@ -231,14 +269,15 @@ def _trafo_on_base(trafo: pd.DataFrame, bare: pd.DataFrame, base: float) -> None
     bare["i0_percent"] = coarse(column(trafo, "i0_percent", "trafo", 0.0) * rating / base, 2)
 
 
-def _keep_costs(net: Any, bare: Any, private: Sequence[str]) -> None:
+def _keep_costs(net: Any, bare: Any, private: Sequence[str], protected: Protected) -> None:
     bare.poly_cost = _table(
         net.poly_cost, bare.poly_cost, copied("pandapower", "poly_cost", private)
     )
     units, points = dict(cost_rows(net, "pwl_cost")), read_costs(net)["points"]
     frame = net.pwl_cost
     # Breakpoints end at the limits: the released network has its own.
-    moved = units if "generator_limit" in private else {}
+    hidden = protected.get("generator_limit", np.ones(len(points), dtype=bool))
+    moved = [row for row, unit in units.items() if "generator_limit" in private and hidden[unit]]
     known = {
         row: areas("", points[units[row]]) if row in units else _pieces(frame.at[row, "points"])
         for row in frame.index
@@ -260,12 +299,12 @@ def _pieces(given: Any) -> list[list[float]]:
     return pieces
 
 
-def put_reactive(net: Any, reach: Floats) -> None:
-    """Reactive limits (Mvar) on the sides that `strip` left (1 or -1); those of units alone."""
+def put_reactive(net: Any, reach: Floats, hidden: Bools) -> None:
+    """Reactive limits (Mvar) of `hidden` units on the sides that `strip` left (1 or -1)."""
     start = 0
     for table in ("ext_grid", *UNITS):
         frame = net.ext_grid if table == "ext_grid" else rows(net, table)
-        mine = reach[start : start + len(frame)]
+        mine = np.where(hidden, reach, 1.0)[start : start + len(frame)]
         for name in REACTIVE:
             if name in net[table].columns:
                 sides = net[table].loc[frame.index, name].to_numpy(dtype=float)

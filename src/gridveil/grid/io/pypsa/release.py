@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.io import coarse, real, unlogged
+from gridveil.grid.io import Protected, coarse, real, unlogged
 from gridveil.grid.io.fate_table import KEPT
-from gridveil.grid.io.fates import copied
+from gridveil.grid.io.fates import copied, row_groups
 from gridveil.grid.io.pypsa.tables import (
     AVAILABILITY,
     BRANCHES,
@@ -22,6 +22,7 @@ from gridveil.grid.io.pypsa.tables import (
     flags,
     numbers,
     per_unit,
+    places,
     static,
     values,
 )
@@ -37,7 +38,9 @@ META = "gridveil_full_availability"
 
 
 @unlogged("pypsa")
-def strip(data: Snapshot, parameters: str | Sequence[str]) -> Snapshot:
+def strip(
+    data: Snapshot, parameters: str | Sequence[str], protected: Protected | None = None
+) -> Snapshot:
     """A new network with what all of `parameters` have on their allow-lists, and nothing else."""
     private = check_parameters(parameters)
     if "generator_limit" in private:
@@ -48,21 +51,62 @@ def strip(data: Snapshot, parameters: str | Sequence[str]) -> Snapshot:
         frame = typed.get(component, static(data.network, component))
         if not len(frame):
             continue
-        kept = copied("pypsa", component, private)
-        columns = {
-            name: _values(data, frame, component, name)
-            for name in kept
-            if name != "name" and name in frame
-        }
-        if component == "Transformer" and "capacity" in private:
-            columns |= _on_base(frame)
-        if component == "Line" and "capacity" in private:
-            columns["s_nom"] = np.full(len(frame), np.inf)
-        plain = [f"{component.lower()} {place}" for place in range(len(frame))]
-        bare.add(component, list(frame.index.astype(str)) if "name" in kept else plain, **columns)
+        columns = _columns(data, frame, component, private)
+        for names, public in row_groups(private, _rows(data, component, protected or {})):
+            kept = _columns(data, frame, component, names)
+            for name, theirs in kept.items():
+                if name not in columns:
+                    unsaid = data.network.c[component].defaults.loc[name, "default"]
+                    columns[name] = [unsaid] * len(frame)
+                both = zip(public, theirs, columns[name], strict=True)
+                columns[name] = [new if take else old for take, new, old in both]
+        bare.add(component, _distinct(columns.pop("name")), **columns)
     if data.full:
         _keep_availability(data, bare)
     return Snapshot(bare, data.label, data.full)
+
+
+def _columns(
+    data: Snapshot, frame: pd.DataFrame, component: str, private: Sequence[str]
+) -> dict[str, Any]:
+    """What the allow-lists of these parameters have of a component, its names with it."""
+    kept = copied("pypsa", component, private)
+    columns = {
+        name: _values(data, frame, component, name)
+        for name in kept
+        if name != "name" and name in frame
+    }
+    if component == "Transformer" and "capacity" in private:
+        columns |= _on_base(frame)
+    if component == "Line" and "capacity" in private:
+        columns["s_nom"] = np.full(len(frame), np.inf)
+    plain = [f"{component.lower()} {place}" for place in range(len(frame))]
+    columns["name"] = list(frame.index.astype(str)) if "name" in kept else plain
+    return columns
+
+
+def _rows(data: Snapshot, component: str, protected: Protected) -> dict[str, Bools]:
+    """The rows of a component that belong to elements of which a parameter is protected."""
+    network = data.network
+    if component in BRANCHES and "capacity" in protected:
+        lines, hidden = len(static(network, "Line")), protected["capacity"]
+        return {"capacity": hidden[:lines] if component == "Line" else hidden[lines:]}
+    if component == "Load" and "load" in protected:
+        return {"load": protected["load"][places(network, "Load", "bus")]}
+    if component == "Generator" and "generator_limit" in protected:
+        return {"generator_limit": protected["generator_limit"]}
+    return {}
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of their own: a kept name may be one that another element was given."""
+    seen: set[str] = set()
+    for at, name in enumerate(names):
+        while name in seen:
+            name += "'"
+        seen.add(name)
+        names[at] = name
+    return names
 
 
 def _refuse_availability(data: Snapshot) -> None:
