@@ -12,7 +12,8 @@ from grid.making import even_dispatch, pglib, pglib_names
 from support.sizes import FULL
 
 from gridveil.grid import read_case
-from gridveil.grid.io.fate_table import EVERY, KEPT, RULES
+from gridveil.grid.io.fate_table import KEPT, RULES
+from gridveil.grid.io.fate_words import EVERY
 from gridveil.grid.io.fates import changes, copied, fate_of
 from gridveil.grid.io.pandapower.release import put_dispatch
 
@@ -119,7 +120,12 @@ def test_a_column_that_changed_in_silence_is_found(damage, says, tmp_path):
 # --- the documentation ----------------------------------------------------------------------------
 
 PAGE = Path(__file__).parents[2] / "docs" / "released-columns.md"
-FORMATS = {"matpower": "MATPOWER", "pandapower": "pandapower", "pypsa": "PyPSA"}
+FORMATS = {
+    "matpower": "MATPOWER",
+    "pandapower": "pandapower",
+    "pypsa": "PyPSA",
+    "powsybl": "XIIDM, CGMES, UCTE, IEEE-CDF (written as XIIDM)",
+}
 
 
 HEAD = """# What a released network keeps

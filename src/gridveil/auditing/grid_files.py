@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gridveil.auditing import operator_files as of
 from gridveil.auditing.checks import Audit
 from gridveil.auditing.commands import Command
 from gridveil.auditing.files import Twins, Write, installed, replays
@@ -49,6 +50,8 @@ class Format:
         The package that writes such files; None for none.
     leave_out
         Values that such a file can't hold.
+    costs
+        Whether such a file has costs.
     """
 
     file: str
@@ -56,6 +59,7 @@ class Format:
     forms: Mapping[str, Any]
     needs: str | None = None
     leave_out: tuple[str, ...] = ()
+    costs: bool = True
 
 
 def twins(kind: Format, secret: Secret) -> Twins:
@@ -233,6 +237,9 @@ FORMATS: dict[str, Format] = {
         {kind: kind for kind in _TYPES},
         needs="pypsa",
     ),
+    "powsybl": Format(
+        "triangle.xiidm", of.write_xiidm, of.SPELLINGS, needs="pypowsybl", costs=False
+    ),
 }
 """Every format of networks: a new format is a new entry."""
 
@@ -259,6 +266,11 @@ def _audit(name: str, kind: Format, secret: Secret) -> Audit:
 _CURVED = "file-matpower-generator-limit-curve"
 
 GRID_FILES: dict[str, Callable[[], Audit]] = {
-    **{f"file-{k}-{s}": partial(audit, k, s) for k in FORMATS for s in _PRIVATE},
+    **{
+        f"file-{kind}-{secret}": partial(audit, kind, secret)
+        for kind, known in FORMATS.items()
+        for secret in _PRIVATE
+        if known.costs or secret != "cost"
+    },
     _CURVED: curves,
 }

@@ -102,7 +102,12 @@ class Grid(Kind):
     )
     methods = method_options(METHODS)
     fields = (
-        Field("file", "Your case", "case.m", "MATPOWER, pandapower, PyPSA. It is not opened here."),
+        Field(
+            "file",
+            "Your case",
+            "case.m",
+            "MATPOWER, pandapower, PyPSA, XIIDM. It is not opened here.",
+        ),
         Field(
             "population",
             "Models to serve",

@@ -32,7 +32,8 @@ import importlib
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,10 +52,17 @@ if TYPE_CHECKING:
 Protected = Mapping[str, NDArray[np.bool_]]
 """Elements of which a private parameter is protected, if its owner declared the others public."""
 
-SUFFIXES = {".m": "matpower", ".json": "pandapower", ".nc": "pypsa"}
-OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA"}
-"""Packages whose objects are networks (their modules here have the same names), as people write
-them."""
+SUFFIXES = {
+    ".m": "matpower",
+    ".json": "pandapower",
+    ".nc": "pypsa",
+    **dict.fromkeys((".xiidm", ".iidm", ".zip", ".uct", ".txt"), "powsybl"),
+}
+"""Formats by the ends of their files; of several ends the first is what a release is written as."""
+OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA", "powsybl": "pypowsybl"}
+"""Formats of packages whose objects are networks, and these packages as people write them."""
+PACKAGES = {"powsybl": "pypowsybl"}
+"""What a package is called where it is not called as its format."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +72,7 @@ class Source:
     Parameters
     ----------
     kind
-        The format: ``"matpower"``, ``"pandapower"`` or ``"pypsa"``.
+        The format: ``"matpower"``, ``"pandapower"``, ``"pypsa"`` or ``"powsybl"``.
     data
         What the format's module keeps; its own business.
     private
@@ -120,6 +128,20 @@ def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     raise InputError(f"{name} has entries that are not numbers.", remedy="Correct them.")
 
 
+def numbered(names: Iterable[str]) -> tuple[str, ...]:
+    """Names made unique: the second of a kind gets ``#2``.
+
+    >>> numbered(["a", "b", "a"])
+    ('a', 'b', 'a #2')
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return tuple(found)
+
+
 @contextmanager
 def unlogged(kind: str) -> Iterator[None]:
     """Keep the package of a format from logging: PyPSA's log shows the tables that it reads.
@@ -168,7 +190,7 @@ def writable(kind: str) -> Iterator[None]:
 def optional_library(kind: str) -> Any:
     """The optional package of a format, loaded when it is first needed."""
     try:
-        return importlib.import_module(kind)
+        return importlib.import_module(PACKAGES.get(kind, kind))
     except ImportError as error:
         raise InputError(
             f"Reading and writing {OBJECTS[kind]} networks needs a package that is not installed "
@@ -215,8 +237,9 @@ def read_case(
     Parameters
     ----------
     source
-        A MATPOWER case (``.m``), a pandapower net or its ``.json`` file, or a PyPSA network or
-        its ``.nc`` file.
+        A MATPOWER case (``.m``), a pandapower net or its ``.json`` file, a PyPSA network or its
+        ``.nc`` file, a pypowsybl network or a file that pypowsybl reads (``.xiidm``, CGMES in a
+        ``.zip``, UCTE ``.uct``, IEEE-CDF ``.txt``).
     snapshot
         PyPSA: which snapshot to read; needed if there are several.
     full_availability
@@ -243,11 +266,12 @@ def read_case(
             )
     else:
         packages = [base.__module__.split(".")[0] for base in type(source).__mro__]
-        kind = next((package for package in packages if package in OBJECTS), None)
+        known = {PACKAGES.get(kind, kind): kind for kind in OBJECTS}
+        kind = next((known[package] for package in packages if package in known), None)
         if kind is None:
             raise InputError(
                 f"Expected a network, got an object of type {type(source).__name__}.",
-                remedy="Give a path, a pandapower net or a PyPSA network.",
+                remedy="Give a path, a pandapower net, a PyPSA network or a pypowsybl one.",
             )
     given = {"snapshot": snapshot, "full_availability": full_availability}
     given |= {"max_loading": max_loading}

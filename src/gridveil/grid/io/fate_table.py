@@ -2,64 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-Fate = Literal["released", "rewritten", "dropped"]
-
-EVERY = "capacity load generator_limit cost"
-"""Whatever is private, and of elements of which nothing is."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A fate of columns, and the private parameters that bring it about.
-
-    With `some` it is that of some elements only: the column is copied for the others.
-    """
-
-    tables: str
-    columns: str
-    parameters: str
-    fate: Fate
-    reason: str
-    some: bool = False
-
-
-NOISE = "released with noise."
-NAMES = "people write ratings and sizes into names; elements keep their order."
-TEXT = "free text may hold private numbers."
-TYPES = "a type of a catalogue tells the rating, and the file does not bring the catalogue along."
-RESULTS = "a result, computed from private values among others."
-DISPATCH = (
-    "set points of units that can move are results; a dispatch with the least losses between "
-    "public or released limits is in their place."
+from gridveil.grid.io import fate_operators as fo
+from gridveil.grid.io.fate_words import (
+    AT_SNAPSHOT,
+    CHARACTERISTICS,
+    CIRCUITS,
+    COPIES,
+    COSTS,
+    CURVES,
+    DISPATCH,
+    EVERY,
+    EXTENDABLE,
+    FREED,
+    MADE,
+    NAMES,
+    NOISE,
+    OF_TYPE,
+    RATED,
+    REACH,
+    REACTIVE,
+    RESULTS,
+    SCALING,
+    SIZE,
+    STATE,
+    TABLES,
+    TEXT,
+    TOTALS,
+    TYPES,
+    Rule,
 )
-STATE = "a state of the network is a result; a flat start is in its place."
-REACTIVE = "reactive load is near a multiple of the private active load: it is 0 in this release."
-SCALING = "it is part of the private value, and 1 in the release."
-SIZE = "a size of the unit, which bounds or copies its private limits."
-MADE = "made from the private limits in most files."
-COSTS = "another part of a private cost."
-REACH = (
-    "a share of the private limits in many files; three quarters of the largest released output, "
-    "on the side of 0 that it was on."
-)
-CURVES = "curves go on to the released limits; their inner points are kept."
-CIRCUITS = "lengths and circuits tell the rating of a known type; the totals of the line are kept."
-TOTALS = "the total of the line, on a length of 1 km and one circuit."
-RATED = "given on the private rating: on another base, series impedances with three digits, shunt "
-RATED += "ones with two."
-COPIES = "copies or bounds the private rating."
-OF_TYPE = "those of its type, if it has one from PyPSA's catalogue."
-UNREAD = "GridVeil does not read it, and it may copy a private value."
-AT_SNAPSHOT = "their values at the one snapshot that is released."
-
-FREED = "True if a unit with a set power is released with two limits that differ."
-TABLES = "characteristics are tables that GridVeil does not read."
-CHARACTERISTICS = "id_q_capability_characteristic reactive_capability_curve curve_style "
-CHARACTERISTICS += "id_characteristic_table step_dependency_table tap_dependency_table"
-EXTENDABLE = "False of every active element, or the network is refused."
 
 KEPT: dict[str, dict[str, str]] = {
     "matpower": {
@@ -121,6 +92,7 @@ KEPT: dict[str, dict[str, str]] = {
         "Carrier": "name co2_emissions color nice_name max_growth max_relative_growth",
         "network": "snapshot",
     },
+    **fo.KEPT,
 }
 
 RULES: dict[str, tuple[Rule, ...]] = {
@@ -370,4 +342,5 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("network", "name meta crs", EVERY, "dropped", TEXT),
         Rule("network", "objective", EVERY, "dropped", RESULTS),
     ),
+    **fo.RULES,
 }

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.io.fate_table import EVERY, KEPT, RULES, UNREAD, Fate, Rule
+from gridveil.grid.io.fate_table import KEPT, RULES
+from gridveil.grid.io.fate_words import EVERY, UNREAD, Fate, Rule
 
 Bools = NDArray[np.bool_]
 CHANGED = "changed_columns"

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source
+from gridveil.grid.io import Source, module_of
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.privacy.ledger import PART
@@ -260,4 +260,6 @@ def _of_buses(network: Any) -> dict[str, NDArray[Any]]:
         found = {"voltage": source.data.bus["vn_kv"].to_numpy(dtype=float)}
     elif source.kind == "pypsa":
         found = {"voltage": source.data.network.buses["v_nom"].to_numpy(dtype=float)}
+    else:
+        found = module_of(source.kind).bus_facts(source.data)
     return {name: one for name, one in found.items() if len(one) == len(network.buses)}

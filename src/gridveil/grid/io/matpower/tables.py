@@ -6,12 +6,13 @@ Columns are counted from 0, in the order of MATPOWER's manual.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from gridveil.errors import InputError
+from gridveil.grid.io import numbered
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Branches, Buses, Floats, Generators, Ints, Network
 
@@ -196,7 +197,7 @@ def _generators(tables: CaseTables, bus: Ints, buses: Buses) -> Generators:
     costs = [_cost(row) for row in tables.units]
     quadratic, linear, constant = np.array([c[0] for c in costs]).reshape(-1, 3).T
     return Generators(
-        name=_numbered(f"g{buses.name[place]}" for place in bus),
+        name=numbered(f"g{buses.name[place]}" for place in bus),
         bus=bus,
         p_min=tables.gen[:, PMIN],
         p_max=tables.gen[:, PMAX],
@@ -224,7 +225,7 @@ def _branches(branch: Floats, start: Ints, end: Ints, buses: Buses) -> Branches:
     low, high = np.zeros((2, len(branch))) if narrow else branch[:, [ANGMIN, ANGMAX]].T
     free = (low == 0) & (high == 0)
     return Branches(
-        name=_numbered(f"{buses.name[a]}-{buses.name[b]}" for a, b in zip(start, end, strict=True)),
+        name=numbered(f"{buses.name[a]}-{buses.name[b]}" for a, b in zip(start, end, strict=True)),
         from_bus=start,
         to_bus=end,
         resistance=branch[:, BR_R],
@@ -237,13 +238,3 @@ def _branches(branch: Floats, start: Ints, end: Ints, buses: Buses) -> Branches:
         in_service=(branch[:, BR_STATUS] > 0) & buses.in_service[start] & buses.in_service[end],
         charging=branch[:, BR_B],
     )
-
-
-def _numbered(names: Iterable[str]) -> tuple[str, ...]:
-    """Names made unique: the second of a kind gets ``#2``."""
-    seen: Counter[str] = Counter()
-    found = []
-    for name in names:
-        seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
-    return tuple(found)

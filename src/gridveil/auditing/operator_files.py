@@ -1,0 +1,80 @@
+"""The small network of the replays in the files of operators, with copies of its private values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gridveil.auditing.transcript import Values
+from gridveil.auditing.triangle import LINES, VALUES
+
+_VOLTAGE = 230.0
+_SCHEMA = "http://www.powsybl.org/schema/iidm/1_14"
+
+SPELLINGS: dict[str, Callable[[float], str]] = {
+    "100.0": str,
+    "1.00E+02": lambda value: f"{value:.17E}",
+    "100": lambda value: f"{value:.12g}",
+    "1e2": lambda value: f"{value:.3e}",
+    "+100": lambda value: f"{value:+g}",
+}
+
+
+def write_xiidm(path: Path, parts: Mapping[str, Values], show: Callable[[float], str]) -> None:
+    """The triangle as XIIDM; properties, aliases, names and results copy what is private."""
+    found = {**VALUES, **parts}
+    draw, unit, line = (
+        show if name in parts else str for name in ("load", "generator_limit", "capacity")
+    )
+    everything = " ".join(show(value) for values in parts.values() for value in values)
+    note = f'<iidm:property name="note" value="{everything}"/>'
+    limits, ohms = found["generator_limit"], _VOLTAGE**2 / 100
+    units: dict[int, list[str]] = {1: [], 2: [], 3: []}
+    for at, low, high in ((1, limits[0], limits[2]), (3, limits[1], limits[3])):
+        units[at].append(
+            f'<iidm:generator id="unit {unit(high)} {at}" energySource="OTHER" '
+            f'minP="{unit(low)}" maxP="{unit(high)}" ratedS="{unit(high)}" '
+            f'voltageRegulatorOn="true" targetP="{unit(low)}" targetV="{_VOLTAGE}" '
+            f'bus="bus {at}" connectableBus="bus {at}" p="{unit(-low)}">{note}'
+            f'<iidm:minMaxReactiveLimits minQ="{unit(-0.3 * high)}" maxQ="{unit(0.3 * high)}"/>'
+            "</iidm:generator>"
+        )
+    for at, load in zip((2, 3), found["load"], strict=True):
+        units[at].append(
+            f'<iidm:load id="load {draw(load)} {at}" loadType="UNDEFINED" p0="{draw(load)}" '
+            f'q0="{draw(0.3 * load)}" bus="bus {at}" connectableBus="bus {at}" '
+            f'p="{draw(load)}">{note}</iidm:load>'
+        )
+    stations = [
+        f'<iidm:substation id="station {at}"><iidm:voltageLevel id="level {at}" '
+        f'nominalV="{_VOLTAGE}" topologyKind="BUS_BREAKER"><iidm:busBreakerTopology>'
+        f'<iidm:bus id="bus {at}" v="{_VOLTAGE}" angle="0.0"/></iidm:busBreakerTopology>'
+        f"{''.join(inside)}</iidm:voltageLevel></iidm:substation>"
+        for at, inside in units.items()
+    ]
+    lines = []
+    for (a, b, x), rating in zip(LINES, found["capacity"], strict=True):
+        group = "".join(
+            f'<iidm:operationalLimitsGroup{side} id="DEFAULT"><iidm:apparentPowerLimits '
+            f'permanentLimit="{line(rating)}"><iidm:temporaryLimit name="{line(rating)}" '
+            f'acceptableDuration="600" value="{line(1.25 * rating)}"/></iidm:apparentPowerLimits>'
+            f"</iidm:operationalLimitsGroup{side}>"
+            for side in (1, 2)
+        )
+        ends = "".join(
+            f'voltageLevelId{side} ="level {at}" bus{side}="bus {at}" '
+            f'connectableBus{side}="bus {at}" selectedOperationalLimitsGroupId{side}="DEFAULT" '
+            for side, at in ((1, a), (2, b))
+        )
+        lines.append(
+            f'<iidm:line id="line {line(rating)} {a}-{b}" r="{0.01 * ohms}" x="{x * ohms}" '
+            f'g1="0.0" b1="0.0" g2="0.0" b2="0.0" {ends} p1="{line(rating)}">{note}{group}'
+            "</iidm:line>"
+        )
+    path.write_text(
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<iidm:network xmlns:iidm="{_SCHEMA}" '
+        'id="triangle" caseDate="2030-01-01T00:00:00.000Z" forecastDistance="0" '
+        'sourceFormat="test" minimumValidationLevel="STEADY_STATE_HYPOTHESIS">'
+        f"{''.join(stations)}{''.join(lines)}</iidm:network>\n",
+        encoding="utf-8",
+    )

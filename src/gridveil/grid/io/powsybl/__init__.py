@@ -1,0 +1,182 @@
+"""Files of operators that pypowsybl reads: XIIDM, CGMES, UCTE, IEEE-CDF; and pypowsybl's networks.
+
+What is read, in the words of XIIDM, to which every one of these formats is turned first:
+
+- **buses**: the connected parts of voltage levels (closed switches join), stars of transformers
+  with three windings, far ends of dangling lines and middles of tie lines. Parts that no generator
+  feeds are out of service.
+- **loads**: ``p0`` of loads that are connected and of dangling lines.
+- **generators**: ``minP`` and ``maxP``. There are no costs.
+- **branches**: lines, transformers with two windings, the three sides of transformers with three,
+  dangling lines, in this order. The capacity is *one* number for a line: the least of its permanent
+  limits (MVA; ampere by nominal voltage) in the groups of limits that are selected. All limits of
+  the sides and durations of a released line are this number.
+
+Batteries, HVDC lines and generation at far ends are public and constant, and a note says so.
+Shunts draw what their conductance does.
+
+A release is XIIDM, whatever came in: a new file, built from the allow-list of `fates` by this
+package. pypowsybl's own writers are never used for one: properties, aliases and extensions would
+carry the values that they were read with.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.io import (
+    Source,
+    optional_library,
+    protected_elements,
+    source_of,
+    unlogged,
+    writable,
+)
+from gridveil.grid.io.dispatch import light_dispatch, reactive_reach
+from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
+from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
+from gridveil.grid.io.powsybl.tables import build
+from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, parse, text_of
+from gridveil.grid.model.checks import readable
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import check_parameters
+
+__all__ = [
+    "CARRIERS",
+    "bus_facts",
+    "columns",
+    "from_tree",
+    "read",
+    "strip",
+    "why_none",
+    "write",
+    "write_release",
+]
+
+_SETTINGS = {
+    "iidm.export.xml.version": VERSION,
+    "iidm.export.xml.flatten": "true",
+    "iidm.export.xml.iidm-version-incompatibility-behavior": "THROW_EXCEPTION",
+}
+
+
+@unlogged("pypowsybl")
+def read(source: str | os.PathLike[str] | Any) -> Network:
+    """Read a file that pypowsybl can read, or a network of its own.
+
+    Raises
+    ------
+    InputError
+        If pypowsybl is not installed, the file is not a network, or it can't be a DC model.
+    """
+    library = optional_library("powsybl")
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        name, grid = path.name, _from_file(library, path)
+        own = path.suffix.lower() in (".xiidm", ".iidm")
+    else:
+        name, grid, own = "network", source, True
+    try:
+        text = grid.save_to_string("XIIDM", _SETTINGS)
+        tree = Tree(parse(text), XIIDM if own else str(grid.source_format))
+    except Exception as error:  # noqa: BLE001 - what it can't hold fails in many ways
+        raise InputError(
+            f"'{name}' has elements that XIIDM {VERSION} does not hold ({type(error).__name__}).",
+            remedy="Remove detailed DC equipment and the like, or give a simpler model.",
+        ) from None
+    return from_tree(tree, name)
+
+
+def from_tree(tree: Tree, name: str) -> Network:
+    """The network of a tree."""
+    network = replace(build(tree)[0], name=name)
+    return replace(readable(network, name), source=Source("powsybl", tree))
+
+
+def write(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write the network as XIIDM, with nothing changed but what was changed in it.
+
+    It is for its owner: names, properties and results of the file are in it.
+
+    Raises
+    ------
+    InputError
+        If the network did not come from such a file, or a value has no place in it.
+    """
+    tree = source_of(network, "powsybl").data
+    root = copy.deepcopy(tree.root)
+    before, layout = build(Tree(root, tree.origin))
+    put(layout, before, network)
+    _save(text_of(root), path)
+
+
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> Tree:
+    """Write `network`, with released values in it, for publication: XIIDM from the allow-list.
+
+    Parameters
+    ----------
+    network
+        A network with the released values of `parameters`.
+    path
+        Where to; None makes the tree and writes nothing.
+    parameters
+        ``"capacity"``, ``"load"`` or ``"generator_limit"``, or several of them.
+    """
+    source = source_of(network, "powsybl")
+    private = check_parameters(parameters)
+    bare = source.data if source.private else strip(source.data, private)
+    tree = Tree(copy.deepcopy(bare.root), bare.origin)
+    before, layout = build(tree)
+    put(layout, before, network)
+    put_dispatch(layout, light_dispatch(network))
+    if "generator_limit" in private:
+        hidden = protected_elements(network, "generator_limit", len(network.generators))
+        put_reactive(layout, reactive_reach(network), hidden)
+    if path is not None:
+        _save(text_of(tree.root), path)
+    return tree
+
+
+def bus_facts(tree: Tree) -> dict[str, NDArray[Any]]:
+    """Public facts of buses, for rules of what is protected."""
+    return {"voltage": np.array(build(tree)[1].places.voltages)}
+
+
+def why_none(tree: Tree, parameter: str) -> tuple[str, str] | None:
+    """What the file lacks if it has no value of a parameter, and the remedy."""
+    if parameter == "cost":
+        return "files of this kind have no costs", "Choose another parameter."
+    if parameter == "capacity":
+        return (
+            "no line has a permanent limit in a selected group of limits",
+            "Give lines limits, or select groups of them.",
+        )
+    return None
+
+
+def _from_file(library: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
+    try:
+        return library.network.load(str(path))
+    except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pypowsybl
+        raise InputError(
+            f"'{path.name}' is not a network that pypowsybl can read ({type(error).__name__}).",
+            remedy="Give XIIDM (.xiidm), CGMES (.zip), UCTE (.uct) or IEEE-CDF (.txt).",
+        ) from None
+
+
+def _save(text: str, path: str | os.PathLike[str]) -> None:
+    with writable("powsybl"):
+        Path(path).write_text(text, encoding="utf-8")

@@ -1,0 +1,91 @@
+"""Changed values of a network, put into the attributes of the XIIDM tree that they came from."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+
+from gridveil.errors import InputError
+from gridveil.grid.io.powsybl.tables import Layout, Limited, limits_of
+from gridveil.grid.io.powsybl.tree import number
+from gridveil.grid.model.network import Bools, Floats, Network
+
+
+def put(layout: Layout, old: Network, new: Network) -> None:
+    """Write into the tree of `layout`, which reads as `old`, every value of `new` that differs."""
+    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
+    if sizes[0] != sizes[1]:
+        raise InputError(
+            "The network has other buses, generators or branches than the file it came from.",
+            remedy="Change values only, not the elements.",
+        )
+    for at in np.flatnonzero(old.branches.capacity != new.branches.capacity):
+        put_limit(layout.branches[at], float(new.branches.capacity[at]))
+    _put_load(layout, old, new)
+    units, before = new.generators, old.generators
+    for name, mine, theirs in (
+        ("minP", units.p_min, before.p_min),
+        ("maxP", units.p_max, before.p_max),
+    ):
+        for at in np.flatnonzero(mine != theirs):
+            layout.generators[at].set(name, repr(float(mine[at])))
+    if any(points is not None for points in units.points) or any(
+        getattr(units, name).any() for name in ("quadratic", "linear", "constant")
+    ):
+        raise InputError(
+            "The network has costs, which its format has no place for.",
+            remedy="Give costs by a population instead.",
+        )
+
+
+def put_limit(branch: Limited, capacity: float) -> None:
+    """One capacity (MW) for all sides and durations of a branch; none if it is infinite."""
+    for limits, unit, _ in list(limits_of(branch)):
+        value = repr(capacity / unit)
+        if "permanentLimit" in limits.attrib:
+            limits.set("permanentLimit", value)
+        for one in limits.iter("temporaryLimit"):
+            if "value" in one.attrib:
+                one.set("value", value)
+    if not np.isfinite(capacity):
+        drop_limits(branch)
+
+
+def drop_limits(branch: Limited) -> None:
+    """A branch without limits, and without groups of them."""
+    for side in branch.sides:
+        for group in branch.element.findall(f"operationalLimitsGroup{side}"):
+            branch.element.remove(group)
+        branch.element.attrib.pop(f"selectedOperationalLimitsGroupId{side}", None)
+
+
+def _put_load(layout: Layout, old: Network, new: Network) -> None:
+    """The first load of a bus takes the change."""
+    at: dict[int, list[ET.Element]] = {}
+    for element, bus in layout.loads:
+        at.setdefault(bus, []).append(element)
+    for bus in np.flatnonzero(old.buses.load != new.buses.load).tolist():
+        if bus not in at:
+            raise InputError(
+                f"Bus {new.buses.name[bus]} has no load in its file that could take a new value.",
+                remedy="Change loads only where there are some.",
+            )
+        first, *others = at[bus]
+        rest = sum(number(one, "p0", 0.0) for one in others)
+        first.set("p0", repr(float(new.buses.load[bus]) - rest))
+
+
+def put_dispatch(layout: Layout, output: Floats) -> None:
+    """Set points of all units (MW)."""
+    for element, power in zip(layout.generators, output, strict=True):
+        element.set("targetP", repr(float(power)))
+
+
+def put_reactive(layout: Layout, reach: Floats, hidden: Bools) -> None:
+    """Reactive limits (Mvar) of `hidden` units on the sides that `strip` left."""
+    for element, size, own in zip(layout.generators, reach, hidden, strict=True):
+        limits = element.find("minMaxReactiveLimits")
+        if own and limits is not None:
+            for name in ("minQ", "maxQ"):
+                limits.set(name, repr(number(limits, name) * float(size) + 0.0))

@@ -1,0 +1,206 @@
+"""What of an XIIDM tree may be published, by the parameters that are private.
+
+The new tree is built element by element from the allow-list of `fates`; nothing else is copied.
+Ids of elements with a private number are replaced by their order, and whatever refers to them
+follows.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gridveil.grid.io import Protected
+from gridveil.grid.io.fate_table import KEPT
+from gridveil.grid.io.fates import copied
+from gridveil.grid.io.powsybl.edit import drop_limits
+from gridveil.grid.io.powsybl.tables import Layout, build
+from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, XIIDM, Tree
+from gridveil.grid.model.parameters import check_parameters
+
+CARRIERS = {
+    "capacity": BRANCHES,
+    "load": ("load", "danglingLine"),
+    "generator_limit": ("generator",),
+    "cost": ("generator",),
+}
+"""Elements that have the values of a parameter."""
+_TEXTS = ("name", "pairingKey", "geographicalTags", "tso", "country")
+_LABEL = re.compile(r"[\w #/+-]{1,60}")
+_REFERENCES = ("regulatingTerminal", "terminalRef")
+_SIDES = {f"{tag}{side}": tag for tag in ("operationalLimitsGroup",) for side in ("", *"123")}
+_SIDES |= {f"{tag}TapChanger{side}": f"{tag}TapChanger" for tag in ("ratio", "phase") for side in
+           ("", *"123")}  # fmt: skip
+_ENDED = re.compile(r"[123]$")
+
+
+def strip(tree: Tree, parameters: str | Sequence[str], protected: Protected | None = None) -> Tree:
+    """A new tree with what all of `parameters` have on their allow-lists, and nothing else."""
+    private = check_parameters(parameters)
+    network, layout = build(tree)
+    hidden = _hidden(layout, private, protected or {})
+    renamed = _renamed(tree.root, private, hidden)
+    bare = Tree(_copy(tree.root, private, hidden, renamed), tree.origin)
+    bare.root.set("id", "release")
+    if "capacity" in private:
+        # Limits in groups that are not in use are no capacity, and go.
+        for one, new in zip(network.branches.capacity, build(bare)[1].branches, strict=True):
+            if not np.isfinite(one):
+                drop_limits(new)
+    return bare
+
+
+def columns(tree: Tree) -> dict[str, tuple[str, ...]]:
+    """What a tree has, element by element, in the words of `fates`."""
+    found: dict[str, dict[str, None]] = {}
+    rest: dict[str, None] = {}
+    for element in tree.root.iter():
+        table = _table(element.tag)
+        if table in KEPT["powsybl"]:
+            own = found.setdefault(table, {})
+            own |= dict.fromkeys(_column(table, name) for name in element.attrib)
+        elif not table.startswith("{"):
+            rest[table] = None
+    if tree.origin != XIIDM:
+        rest["format"] = None
+    # What is inside of an element that is dropped goes with it.
+    return {**{table: tuple(names) for table, names in found.items()}, "more": tuple(rest)}
+
+
+def _hidden(
+    layout: Layout, private: Sequence[str], protected: Protected
+) -> dict[int, tuple[str, ...]]:
+    """The private parameters of every element of which not all are protected."""
+    public: dict[int, set[str]] = {}
+    if "capacity" in protected:
+        for one, own in zip(layout.branches, protected["capacity"], strict=True):
+            # A transformer of three windings is public only if all of its sides are.
+            public.setdefault(id(one.element), {"capacity"})
+            if own:
+                public[id(one.element)].discard("capacity")
+    if "load" in protected:
+        for element, bus in layout.loads:
+            if not protected["load"][bus]:
+                public.setdefault(id(element), set()).add("load")
+    if "generator_limit" in protected:
+        for element, own in zip(layout.generators, protected["generator_limit"], strict=True):
+            if not own:
+                public.setdefault(id(element), set()).add("generator_limit")
+    return {
+        key: tuple(name for name in private if name not in names) for key, names in public.items()
+    }
+
+
+def _renamed(
+    root: ET.Element, private: Sequence[str], hidden: Mapping[int, tuple[str, ...]]
+) -> dict[str, str]:
+    """New ids, by the old ones, of the elements that have a private number."""
+    taken = {element.get("id", "") for element in root.iter()}
+    found: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for element in root.iter():
+        names = hidden.get(id(element), private)
+        carries = any(element.tag in CARRIERS[name] for name in names)
+        old = element.get("id")
+        if old is not None and carries:
+            place = counts.get(element.tag, 0)
+            counts[element.tag] = place + 1
+            new = f"{element.tag}-{place}"
+            while new in taken:
+                new += "'"
+            found[old] = new
+    return found
+
+
+def _copy(
+    element: ET.Element,
+    private: tuple[str, ...],
+    hidden: Mapping[int, tuple[str, ...]],
+    renamed: Mapping[str, str],
+) -> ET.Element:
+    names = hidden.get(id(element), private)
+    table = _table(element.tag)
+    kept = copied("powsybl", table, names)
+    found = ET.Element(element.tag)
+    for name, value in element.attrib.items():
+        if _column(table, name) in kept and (name not in _TEXTS or _LABEL.fullmatch(value)):
+            found.set(name, value)
+    if element.get("id") in renamed:
+        found.set("id", renamed[element.attrib["id"]])
+    for name in ("danglingLineId1", "danglingLineId2"):
+        if name in found.attrib:
+            found.set(name, renamed.get(found.attrib[name], found.attrib[name]))
+    for child in element:
+        # Nodes that make up a bus follow from switches; what is said of it is its state.
+        if _table(child.tag) in KEPT["powsybl"] and "nodes" not in child.attrib:
+            # What belongs to an element is private as the element is.
+            inner = {**hidden, id(child): hidden.get(id(child), names)}
+            found.append(_copy(child, private, inner, renamed))
+    _neutral(found, element, names)
+    return found
+
+
+def _neutral(found: ET.Element, source: ET.Element, private: Sequence[str]) -> None:
+    """What XIIDM insists on, if the source has it and the release may not."""
+    tag = _table(source.tag)
+    if (tag == "load" and "load" in private) or (tag == "danglingLine" and "load" in private):
+        found.attrib.update(p0="0.0", q0="0.0")
+    elif tag == "generator":
+        found.attrib.update(targetP="0.0")
+        if source.get("voltageRegulatorOn") == "true" or "generator_limit" in private:
+            found.attrib.update(targetQ="0.0")
+        if "generator_limit" in private:
+            found.attrib.update(minP="0.0", maxP="0.0")
+            _only_sides(found)
+    elif tag == "phaseTapChanger":
+        found.attrib.update(regulating="false", regulationMode="CURRENT_LIMITER")
+    elif tag in LIMITS and "capacity" in private and "permanentLimit" in source.attrib:
+        found.set("permanentLimit", "1.0")
+    elif tag == "temporaryLimit":
+        if "name" not in found.attrib:
+            found.set("name", f"{source.get('acceptableDuration', 'no')} s")
+        if "capacity" in private and "value" in source.attrib:
+            found.set("value", "1.0")
+    if tag in BRANCHES and "capacity" in private:
+        _rename_groups(found, source)
+
+
+def _rename_groups(found: ET.Element, source: ET.Element) -> None:
+    """Groups of limits by their order; the selected one by its new name."""
+    for side in ("", *"123"):
+        chosen = found.attrib.pop(f"selectedOperationalLimitsGroupId{side}", None)
+        groups = (one.findall(f"operationalLimitsGroup{side}") for one in (found, source))
+        for place, (new, old) in enumerate(zip(*groups, strict=True)):
+            new.set("id", f"limits-{place}")
+            if old.get("id") == chosen:
+                found.set(f"selectedOperationalLimitsGroupId{side}", f"limits-{place}")
+
+
+def _only_sides(found: ET.Element) -> None:
+    """Of reactive limits only on which side of 0 they are: 1, -1 or 0; `put` fills them in."""
+    curve = found.find("reactiveCapabilityCurve")
+    limits = found.find("minMaxReactiveLimits")
+    points = [] if curve is None else curve.findall("point")
+    if limits is not None:
+        points = [limits]
+    for one in (curve, limits):
+        if one is not None:
+            found.remove(one)
+    if points:
+        low = min(float(point.get("minQ", "0")) for point in points)
+        high = max(float(point.get("maxQ", "0")) for point in points)
+        sides = {"minQ": str(-float(low < 0)), "maxQ": str(float(high > 0))}
+        ET.SubElement(found, "minMaxReactiveLimits", sides)
+
+
+def _table(tag: str) -> str:
+    return _SIDES.get(tag, tag)
+
+
+def _column(table: str, name: str) -> str:
+    """Attributes of one side have one name for all sides, in most elements."""
+    sided = table in BRANCHES and name not in ("g1", "b1", "g2", "b2")
+    return _ENDED.sub("", name) if sided else name
