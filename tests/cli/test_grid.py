@@ -73,7 +73,17 @@ def test_a_release_says_how_many_models_it_left_out_and_why(tmp_path):
     most = float(units.p_max[units.in_service].sum())
     parts["bus"][1, PD] += 0.97 * most - float(network.buses.load.sum())
     path = write_case(tmp_path, parts)
-    options = ["--alpha", "5", "--range", "1:500", "--method", "laplace", "--dataset", "case"]
+    options = [
+        "--alpha",
+        "5",
+        "--range",
+        "1:500",
+        "--method",
+        "laplace",
+        "--dataset",
+        "case",
+        "--yes",
+    ]
     made = run(
         "grid", "release", path, *options, "--ledger", tmp_path / "l", "-o", tmp_path / "out"
     )

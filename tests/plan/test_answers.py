@@ -104,8 +104,8 @@ def test_a_command_line_for_this_computer():
         ("output", "", "Fill it in"),
         ("speed", "", "Fill it in"),
         ("power", "wind", "can't be public and private"),
-        ("capacity", "big", "no positive number"),
-        ("capacity", "-1", "no positive number"),
+        ("capacity", "big", "not a positive number"),
+        ("capacity", "-1", "not a positive number"),
         ("capacity", "", "Fill it in"),
     ],
 )

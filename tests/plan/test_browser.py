@@ -1,5 +1,6 @@
 """The page in a real browser: choose, see the figures change, copy the command, run it."""
 
+import json
 import os
 import re
 import shlex
@@ -7,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 
+import pandas as pd
 import pytest
 from pyarrow import csv
 
@@ -131,6 +134,37 @@ def test_choose_see_copy_and_run(page, ledger, tmp_path):
     sync_api.expect(page.locator("#budget")).to_contain_text("has spent 5 so far")
 
 
+def test_the_file_of_the_page_makes_the_release_and_the_statement_holds_it(page, ledger, tmp_path):
+    """Plan page, release.toml, release, statement, and back to a file."""
+    source = tmp_path / "farm.csv"
+    times = pd.date_range("2024-01-01", periods=200, freq="10min")
+    demo_records(200, seed=9).to_pandas().assign(when=times).to_csv(source, index=False)
+    page.fill("#size", "200")
+    page.check("input[name=method][value=laplace]")
+    page.fill("#field-file", str(source))
+    page.fill("#field-power", "power")
+    page.fill("#field-time", "when")
+    page.fill("#field-output", str(tmp_path / "out"))
+    page.fill("#dataset", "file farm")
+    sync_api.expect(page.locator("#command")).to_contain_text("--dataset 'file farm'")
+    sync_api.expect(page.locator("#save")).to_be_enabled()
+    with page.expect_download() as saved:
+        page.click("#save")
+    file = tmp_path / saved.value.suggested_filename
+    saved.value.save_as(file)
+    assert file.name == "release.toml"
+
+    run_command(["gridveil", "release", str(file)])
+    assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
+    assert Ledger(ledger).totals("file farm").spent == 1
+    request = json.loads((tmp_path / "out" / "release.json").read_text())["request"]
+    asked = tomllib.loads(file.read_text())
+    owners = {"data", "output", "dataset", "ledger"}
+    assert request == {name: value for name, value in asked.items() if name not in owners}
+    assert request["time"] == "when"
+    assert request["method"] == "laplace"
+
+
 def test_a_network_has_its_own_settings(page):
     page.check("input[name=kind][value=grid]")
     page.uncheck("#private-capacity")
@@ -210,7 +244,7 @@ WRONG_CHOICES = (
 WRONG_TEXTS = (
     ("field-file", "", "The command needs this"),
     ("field-output", " ", "The command needs this"),
-    ("field-capacity", "big", "no positive number"),
+    ("field-capacity", "big", "not a positive number"),
     ("field-power", "wind_speed", "can't be public and private"),
     ("dataset", "x" * 300, "1 to 200 printable characters"),
 )

@@ -186,7 +186,7 @@ def test_canaries_are_nowhere_in_the_bundle_or_on_the_screen(kind, tmp_path, mon
         result = run(
             "wind", "release", source, "--speed", "speed", "--power", "power", "--capacity",
             2750, "--alpha", "15%", "--method", method, "-o", tmp_path / method, "--ledger",
-            tmp_path / "ledger", "--dataset", "farm",
+            tmp_path / "ledger", "--dataset", "farm", "--yes",
         )  # fmt: skip
         assert result.exit_code == 0, result.output
         shown += result.output
@@ -323,7 +323,7 @@ def test_a_column_that_was_published_in_clear_is_never_private_later(ledger):
 
 def test_the_command_makes_a_bundle_and_evaluates_it(scada, tmp_path):
     out = tmp_path / "out"
-    made = run("wind", "release", scada, *COMMAND, "--key", "time", "-o", out)
+    made = run("wind", "release", scada, *COMMAND, "--yes", "--key", "time", "-o", out)
     assert made.exit_code == 0, made.output
     assert "epsilon 1" in made.stdout
     assert "report.html" in made.stdout
@@ -351,7 +351,7 @@ def test_the_command_makes_a_bundle_and_evaluates_it(scada, tmp_path):
 
 def test_an_evaluation_inside_a_bundle_fails_its_check(scada, tmp_path):
     out = tmp_path / "out"
-    run("wind", "release", scada, *COMMAND, "-o", out)
+    run("wind", "release", scada, *COMMAND, "--yes", "-o", out)
     shown = run("wind", "evaluate", out, "--against", scada, "--json").stdout
     (out / "evaluation.json").write_text(shown)
     found = {finding.check for finding in verify_bundle(out) if not finding.ok}
@@ -359,10 +359,10 @@ def test_an_evaluation_inside_a_bundle_fails_its_check(scada, tmp_path):
 
 
 def test_json_and_quiet(scada, tmp_path):
-    made = run("wind", "release", scada, *COMMAND, "-o", tmp_path / "a", "--json")
+    made = run("wind", "release", scada, *COMMAND, "--yes", "-o", tmp_path / "a", "--json")
     body = json.loads(made.stdout)
     assert body["statement"]["dp_valid"] is True
-    assert run("wind", "release", scada, *COMMAND, "-o", tmp_path / "b", "-q").output == ""
+    assert run("wind", "release", scada, *COMMAND, "--yes", "-o", tmp_path / "b", "-q").output == ""
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,15 @@ def test_a_taken_folder_is_refused_before_the_charge(scada, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x").write_text("mine")
     result = run(
-        "wind", "release", scada, *COMMAND, "-o", tmp_path / "out", "--ledger", tmp_path / "l"
+        "wind",
+        "release",
+        scada,
+        *COMMAND,
+        "--yes",
+        "-o",
+        tmp_path / "out",
+        "--ledger",
+        tmp_path / "l",
     )
     assert result.exit_code == 2
     assert not (tmp_path / "l").exists()
@@ -408,7 +416,9 @@ def test_a_cap_is_refused_with_exit_code_3(scada, tmp_path):
     ledger = tmp_path / "l"
     cap = ("ledger", "cap", "north farm", "0.5", "--alpha", "15%")
     assert run(*cap, "--ledger", ledger).exit_code == 0
-    result = run("wind", "release", scada, *COMMAND, "-o", tmp_path / "out", "--ledger", ledger)
+    result = run(
+        "wind", "release", scada, *COMMAND, "--yes", "-o", tmp_path / "out", "--ledger", ledger
+    )
     assert result.exit_code == 3
     assert "requested 1, remaining 0.5" in result.stderr
     assert not (tmp_path / "out").exists()
@@ -416,7 +426,7 @@ def test_a_cap_is_refused_with_exit_code_3(scada, tmp_path):
 
 def test_evaluating_the_wrong_file_is_refused(scada, tmp_path):
     out = tmp_path / "out"
-    run("wind", "release", scada, *COMMAND, "-o", out)
+    run("wind", "release", scada, *COMMAND, "--yes", "-o", out)
     short = tmp_path / "short.csv"
     short.write_text("\n".join(scada.read_text().splitlines()[:50]))
     assert run("wind", "evaluate", out, "--against", short).exit_code == 2

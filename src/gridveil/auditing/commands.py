@@ -82,7 +82,7 @@ class Command:
             write(place / file)
             ledger, bundle = place / LEDGER, place / _BUNDLE
             typed = [*self.words, str(place / file), *self.options, "--dataset", DATASET]
-            typed += ["--ledger", str(ledger), "--output", str(bundle)]
+            typed += ["--ledger", str(ledger), "--output", str(bundle), "--yes"]
             parts = dict(run_command(typed, noise, app))
             left = sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))
             parts["files left"] = "\n".join(left).encode()

@@ -172,6 +172,7 @@ def _open_commands() -> Pay:
         typed += ["--capacity", "1000", "--method", "laplace", "--json", "--force"]
         typed += ["--alpha", str(one.alpha / 1000), "--epsilon", str(one.epsilon)]
         typed += ["--dataset", one.name, "--ledger", str(ledger), "--output", str(folder / "out")]
+        typed.append("--yes")
         done = run_command(typed, SecureNoise())
         if done["exit code"] != b"0":
             return None

@@ -30,16 +30,16 @@ from gridveil.cli.grid_series import (
 )
 from gridveil.cli.options import read_options, takes_options_of
 from gridveil.cli.outputs import REPORT, check_bundle, check_output
+from gridveil.cli.release_file import public_part
 from gridveil.cli.releasing import (
     DatasetOption,
     DistinctOption,
     DryRunOption,
     Order,
+    YesOption,
     charge_fields,
     charge_line,
     noise_of,
-    release_warnings,
-    show_plan,
 )
 from gridveil.cli.typed import (
     AvailabilityOption,
@@ -54,6 +54,7 @@ from gridveil.grid.series.method import METHODS as SERIES
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ModelErrors
     from gridveil.grid.release import GridRelease
+    from gridveil.release.plan import Progress
 
 _UNSERVED = (
     "Compare it with the real network (gridveil grid evaluate), and check --range and the units of "
@@ -136,6 +137,7 @@ def release(
     ledger: LedgerOption = None,
     force: ForceOption = False,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -147,7 +149,6 @@ def release(
     A year of loads: [cyan]gridveil grid release case.m --parameter load --series loads.parquet
     --protect day --alpha 0.2 --epsilon 1 --dataset town -o out-loads[/]
     """
-    from gridveil.cli.console import steps
     from gridveil.grid import Population, plan, plan_series, read_series
 
     if series is None:
@@ -157,20 +158,27 @@ def release(
         check_alone({**alone, "--only": only, "--unlimited-above": unlimited_above}, parameter)
         check_method(method, usual=_USUAL)
     inputs = [case, *(str(one) for one in (population, series) if one is not None)]
-    target = check_bundle(output, inputs, ledger, force=force)
-    order = Order(target, force, ledger, dataset, distinct, noise_of(ctx))
-    planned: Any
-    with (
-        release_warnings(quiet=quiet),
-        steps("releasing", quiet=quiet or as_json) as progress,
-    ):
-        progress("reading")
+    order = Order(
+        check_bundle(output, inputs, ledger, force=force),
+        force,
+        ledger,
+        dataset,
+        distinct,
+        noise_of(ctx),
+        dry_run,
+        yes,
+        as_json,
+        quiet,
+        public_part("grid", ctx),
+    )
+
+    def make(progress: Progress) -> Any:
         network = read_network(
             case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
         )
         if series is not None:
             progress("reading the series")
-            planned = plan_series(
+            return plan_series(
                 network,
                 read_series(series, network, time=time),
                 epsilon=epsilon,
@@ -180,28 +188,24 @@ def release(
                 progress=progress,
                 **read_options(_ALL, "series", options),
             )
-        else:
-            planned = plan(
-                network,
-                None if population is None else Population.read(population, network),
-                parameter=parameter,
-                epsilon=epsilon,
-                alpha=typed.steps(alpha),
-                method=method,
-                limits=typed.limits(limits),
-                public_curves=public_curves,
-                only=typed.rules(only),
-                unlimited_above=unlimited_above,
-                progress=progress,
-                **read_options(_ALL, method, options),
-            )
-        done = None if dry_run else order.carry_out(planned, progress)
-    if done is None:
-        show_plan(planned, as_json=as_json)
-        return
-    made, placed = done
+        return plan(
+            network,
+            None if population is None else Population.read(population, network),
+            parameter=parameter,
+            epsilon=epsilon,
+            alpha=typed.steps(alpha),
+            method=method,
+            limits=typed.limits(limits),
+            public_curves=public_curves,
+            only=typed.rules(only),
+            unlimited_above=unlimited_above,
+            progress=progress,
+            **read_options(_ALL, method, options),
+        )
+
     show: Any = _show_release if series is None else show_series_release
-    show(made, placed, as_json=as_json, quiet=quiet)
+    if (done := order.carry_out(make)) is not None:
+        show(*done, as_json=as_json, quiet=quiet)
 
 
 def evaluate(

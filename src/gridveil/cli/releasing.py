@@ -1,4 +1,4 @@
-"""What both release commands do: plan, stop there or charge, run, write, and say what was charged.
+"""What both release commands do: plan, ask if it is unusual, charge, run, write, say what it cost.
 
 An audit may listen to a release command: whoever calls the commands from Python passes a noise
 source in click's context, ``app([...], obj=Listening(noise))``. Nothing that a user can type leads
@@ -7,8 +7,9 @@ there: an ordinary run has no such object, and draws secure noise.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from gridveil.cli.console import err, out, plain, print_json
-from gridveil.errors import LedgerWarning, PlanWarning, show_exact
+from gridveil.cli.console import err, out, plain, print_json, steps
+from gridveil.errors import InputError, LedgerWarning, PlanWarning, show_exact
 
 if TYPE_CHECKING:
     from gridveil.privacy.account import Account
@@ -55,6 +56,15 @@ DryRunOption = Annotated[
     ),
 ]
 
+YesOption = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        "-y",
+        help="Release even if the plan has something unusual: for scripts, which nobody can ask.",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Listening:
@@ -70,7 +80,7 @@ def noise_of(ctx: typer.Context) -> NoiseSource | None:
 
 @dataclass(frozen=True)
 class Order:
-    """Where a release is charged to and written.
+    """Where a release is charged to and written, and how much is said about it.
 
     Parameters
     ----------
@@ -80,6 +90,12 @@ class Order:
         As the user gave them.
     noise
         That of an audit.
+    dry_run, yes
+        Whether to end with the plan, and whether to go on whatever is unusual about it.
+    as_json, quiet
+        Whether a script reads what is printed, and whether to print errors alone.
+    request
+        What was typed, without paths and names: the statement has it.
     """
 
     target: Path
@@ -88,15 +104,73 @@ class Order:
     dataset: str | None
     distinct: str | None
     noise: NoiseSource | None
+    dry_run: bool
+    yes: bool
+    as_json: bool
+    quiet: bool
+    request: Mapping[str, Any]
 
-    def carry_out(self, planned: Plan[R], progress: Progress) -> tuple[R, Path]:
-        """Charge, run and write; the release, and where its bundle is."""
-        account = planned.charge(
-            self.ledger, dataset=self.dataset, distinct=self.distinct, noise=self.noise
-        )
-        made = planned.run(account, progress)
-        progress("writing the bundle and its report")
-        return made, made.write(self.target, force=self.force)
+    def carry_out(self, make: Callable[[Progress], Plan[R]]) -> tuple[R, Path] | None:
+        """Plan, ask, charge, run and write: the release and its folder; None for a dry run."""
+        with self._under_way() as progress:
+            progress("reading")
+            planned = make(progress)
+            planned.request = self.request
+        if self.dry_run:
+            show_plan(planned, as_json=self.as_json)
+            return None
+        self._confirm(planned)
+        with self._under_way() as progress:
+            account = planned.charge(
+                self.ledger, dataset=self.dataset, distinct=self.distinct, noise=self.noise
+            )
+            made = planned.run(account, progress)
+            progress("writing the bundle and its report")
+            return made, made.write(self.target, force=self.force)
+
+    @contextmanager
+    def _under_way(self) -> Iterator[Progress]:
+        silent = self.quiet or self.as_json
+        with release_warnings(quiet=self.quiet), steps("releasing", quiet=silent) as progress:
+            yield progress
+
+    def _confirm(self, planned: Plan[Any]) -> None:
+        """Show the plan to a person, and ask if something about it is unusual.
+
+        Raises
+        ------
+        InputError
+            If nobody can be asked, or the answer is no. Nothing was charged.
+        """
+        asks = _terminal() and not self.yes
+        if asks and not self.quiet:
+            err().print(plain_lines(repr(planned)))
+        elif not self.quiet:
+            for words in planned.unusual:
+                err().print(f"[yellow]unusual:[/] {plain(words)}")
+        if not planned.unusual or self.yes:
+            return
+        if not asks:
+            raise InputError(
+                f"{_counted(planned.unusual)} about this release, and nobody can be asked"
+                + (": " + " ".join(planned.unusual) if self.quiet else "; see above."),
+                remedy="Correct it, or add --yes if it is meant. Nothing was charged.",
+            )
+        if not typer.confirm(f"{_counted(planned.unusual)}. Release all the same?", err=True):
+            raise InputError(
+                "Stopped: nothing was opened, charged or written.",
+                remedy="Correct what is unusual; --dry-run shows the plan again.",
+            )
+
+
+def _terminal() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _counted(unusual: tuple[str, ...]) -> str:
+    count = len(unusual)
+    return "Something is unusual" if count == 1 else f"{count} things are unusual"
 
 
 def show_plan(planned: Plan[Any], *, as_json: bool) -> None:
@@ -113,23 +187,23 @@ def plain_lines(text: str) -> str:
     return "\n".join(plain(line) for line in text.split("\n"))
 
 
-_DOUBTS = (LedgerWarning, PlanWarning)
-
-
 @contextmanager
 def release_warnings(*, quiet: bool) -> Iterator[None]:
-    """Say on standard error what the plan and the ledger warn of, as soon as they do."""
+    """Say on standard error what the ledger warns of, as soon as it does.
+
+    What the plan warns of was said before: see `Order`.
+    """
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if not issubclass(category, _DOUBTS):
+            if not issubclass(category, LedgerWarning):
                 shown(message, category, *where, **more)
             elif not quiet:
                 err().print(f"[yellow]warning:[/] {plain(message)}")
 
-        for doubt in _DOUBTS:
-            warnings.simplefilter("always", doubt)
+        warnings.simplefilter("always", LedgerWarning)
+        warnings.simplefilter("ignore", PlanWarning)
         warnings.showwarning = show
         yield
 

@@ -24,6 +24,8 @@ COMMANDS = {
         Command("plan", "Choose alpha and epsilon on a local page; it reads public data only."),
     ),
     "Release": (
+        Command("init", "Ask a few questions about a release, and write them to a file."),
+        Command("release", "Make the release that a file describes."),
         Command("wind", "Release wind power records."),
         Command("grid", "Release networks; populations of optimal power flow."),
     ),

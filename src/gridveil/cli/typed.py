@@ -14,6 +14,9 @@ from gridveil.release.options import share
 if TYPE_CHECKING:
     from gridveil.grid.model.network import Network
 
+BUILT_IN = {"rts96": None, "rts96-paper": "paper"}
+"""Names of built-in networks, and the variant that each stands for."""
+
 CaseArgument = Annotated[
     str,
     typer.Argument(
@@ -54,9 +57,8 @@ def read_network(
     """Read the case that was named: a file, or a built-in network."""
     from gridveil.grid import cases, read_case
 
-    built_in = {"rts96": None, "rts96-paper": "paper"}
-    if case in built_in and not Path(case).exists():
-        return cases.rts96(variant=built_in[case])
+    if case in BUILT_IN and not Path(case).exists():
+        return cases.rts96(variant=BUILT_IN[case])
     return read_case(
         case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
     )

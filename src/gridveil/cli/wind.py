@@ -19,24 +19,24 @@ from gridveil.cli.console import (
 )
 from gridveil.cli.options import read_options, takes_options_of
 from gridveil.cli.outputs import REPORT, check_bundle, check_output
+from gridveil.cli.release_file import public_part
 from gridveil.cli.releasing import (
     DatasetOption,
     DistinctOption,
     DryRunOption,
     Order,
+    YesOption,
     charge_fields,
     charge_line,
     noise_of,
-    release_warnings,
-    show_plan,
 )
 from gridveil.errors import InputError
 from gridveil.wind.methods import BY_NAME
 
 if TYPE_CHECKING:
+    from gridveil.release.plan import Progress
     from gridveil.wind.evaluation import Evaluation
-    from gridveil.wind.records import Records
-    from gridveil.wind.release import WindRelease
+    from gridveil.wind.release import WindPlan, WindRelease
 
 app = typer.Typer(help="Release wind power records.", no_args_is_help=True)
 
@@ -120,6 +120,7 @@ def release(
     ledger: LedgerOption = None,
     force: ForceOption = False,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -128,16 +129,23 @@ def release(
     Example: [cyan]gridveil wind release demo-release/turbine.csv --speed wind_speed
     --power power --capacity 2750 --alpha 15% --epsilon 1 --dataset turbine -o out[/]
     """
-    from gridveil.cli.console import steps
     from gridveil.wind import plan, read_records
 
-    target = check_bundle(output, source, ledger, force=force)
-    order = Order(target, force, ledger, dataset, distinct, noise_of(ctx))
-    with (
-        release_warnings(quiet=quiet),
-        steps("releasing", quiet=quiet or as_json) as progress,
-    ):
-        progress("reading")
+    order = Order(
+        check_bundle(output, source, ledger, force=force),
+        force,
+        ledger,
+        dataset,
+        distinct,
+        noise_of(ctx),
+        dry_run,
+        yes,
+        as_json,
+        quiet,
+        public_part("wind", ctx),
+    )
+
+    def make(progress: Progress) -> WindPlan:
         records = read_records(
             source[0] if len(source) == 1 else source,
             speed=speed,
@@ -153,7 +161,7 @@ def release(
             name=dataset,
             stream=stream or None,
         )
-        planned = plan(
+        return plan(
             records,
             epsilon=epsilon,
             alpha=alpha,
@@ -163,12 +171,9 @@ def release(
             progress=progress,
             **read_options(BY_NAME, method, options),
         )
-        done = None if dry_run else order.carry_out(planned, progress)
-    if done is None:
-        show_plan(planned, as_json=as_json)
-        return
-    made, placed = done
-    _show_release(made, placed, records, as_json=as_json, quiet=quiet)
+
+    if (done := order.carry_out(make)) is not None:
+        _show_release(*done, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -237,9 +242,7 @@ def _features(text: str) -> Any:
         ) from None
 
 
-def _show_release(
-    made: WindRelease, placed: Path, records: Records, *, as_json: bool, quiet: bool
-) -> None:
+def _show_release(made: WindRelease, placed: Path, *, as_json: bool, quiet: bool) -> None:
     from gridveil.release.plan import REPORT_FILE
 
     if as_json:
@@ -247,7 +250,7 @@ def _show_release(
         print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
     elif not quiet:
         console = out()
-        console.print(f"Released {records.rows:,} records to {plain(placed)}")
+        console.print(f"Released {made.records.rows:,} records to {plain(placed)}")
         for sentence in made.statement.in_words:
             console.print(f"  {plain(sentence)}")
         console.print(f"The report: {plain(placed / REPORT_FILE)}")

@@ -43,6 +43,7 @@ from gridveil.grid.model.selection import Declared, declared
 from gridveil.grid.model.steps import steps_of
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.report import grid_sections, loading_snippets
+from gridveil.grid.unusual import assumed, unusual
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.budget import Budget, Exact
@@ -175,6 +176,18 @@ class GridPlan(Plan[GridRelease]):
             costs = prepared.costs.asked(each)
             found += [Asked(query, scale, each, rounds) for query, scale in costs]
         return found
+
+    @cached_property
+    def assumed(self) -> dict[str, str]:
+        """See `Plan.assumed`."""
+        known = self.problem, self.terms.adjacency, self.prepared
+        return assumed(*known, self.declared, self.left_out)
+
+    @cached_property
+    def unusual(self) -> tuple[str, ...]:
+        """See `Plan.unusual`."""
+        known = self.problem, self.terms.adjacency, self.prepared
+        return *super().unusual, *unusual(*known, self.left_out)
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of topology and reactances."""

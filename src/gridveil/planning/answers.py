@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gridveil import __version__
+from gridveil.cli.release_file import file_text, values_of
 from gridveil.errors import GridveilError, InputError, LedgerRefused, show_exact
 from gridveil.planning.child import Child, MakeKinds, Worker
 from gridveil.planning.kind import Choice, Kind, Metric, command_line
@@ -67,8 +68,8 @@ class Planner:
     def answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Everything that follows from a choice, and what is wrong with it, field by field.
 
-        A choice with a fault has no guarantee, accuracy, budget or command. With a fault in a text
-        for the command alone, what does not depend on these texts is told.
+        A choice with a fault has no guarantee, accuracy, budget, command or file. With a fault in a
+        text for the command alone, what does not depend on these texts is told.
 
         Raises
         ------
@@ -92,7 +93,7 @@ class Planner:
         told: dict[str, Any] = {
             "faults": faults.found,
             "read": {} if choice is None else numbers_read(kind, choice),
-            **dict.fromkeys(("guarantee", "accuracy", "budget", "command")),
+            **dict.fromkeys(("guarantee", "accuracy", "budget", "command", "file")),
         }
         if choice is None:
             return told
@@ -100,7 +101,9 @@ class Planner:
         told["accuracy"] = self._accuracy(kind, choice)
         if not faults.found:
             told["budget"] = self._budget(kind, choice, fields, dataset)
-            told["command"] = self._command(kind, choice, fields, dataset)
+            words = self._words(kind, choice, fields, dataset)
+            told["command"] = command_line(words)
+            told["file"] = file_text(kind.name, values_of(kind.name, words[3:]))
         return told
 
     def close(self) -> None:
@@ -147,11 +150,13 @@ class Planner:
             return {"state": "refused", "text": str(error)}
         return _outlook(totals, choice.epsilon, steps)
 
-    def _command(self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str) -> str:
+    def _words(
+        self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str
+    ) -> list[str]:
         words = [*kind.command(choice, fields), "--dataset", dataset]
         if self._given is not None:
             words += ["--ledger", str(self._given)]
-        return command_line(words)
+        return words
 
 
 def _outlook(totals: Totals, epsilon: Fraction, steps: int) -> dict[str, Any]:

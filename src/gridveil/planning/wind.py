@@ -69,6 +69,8 @@ class Wind(Kind):
         Field("speed", "Column of wind speed", "wind_speed", "Public."),
         Field("power", "Column of power", "power_kw", "Private."),
         Field("capacity", "Nameplate capacity", "2750", "Public, in the unit of the power column."),
+        Field("time", "Column of times", "", "Public: it orders the rows.", optional=True),
+        Field("turbine", "Column of turbines", "", "Public, if there are several.", optional=True),
         Field("output", "Folder for the release", "release", "Made by the command."),
     )
 
@@ -92,7 +94,7 @@ class Wind(Kind):
         return _METRICS
 
     def check_field(self, name: str, fields: Mapping[str, str]) -> None:
-        """Raise `InputError` for a capacity that is none, or one column in two roles."""
+        """Raise `InputError` for a capacity that is not a number, or a column in two roles."""
         if name == "capacity":
             _capacity(fields[name])
         if name == "power" and fields["power"] == fields["speed"]:
@@ -121,6 +123,8 @@ class Wind(Kind):
         words = ["gridveil", "wind", "release", file_word(fields["file"])]
         words += ["--speed", fields["speed"], "--power", fields["power"]]
         words += ["--capacity", fields["capacity"]]
+        for name in ("time", "turbine"):
+            words += [f"--{name}", fields[name]] if fields[name] else []
         words += [
             "--alpha",
             percent(choice.alphas["power"]),
@@ -137,7 +141,8 @@ class Wind(Kind):
 
     def exposure(self, choice: Choice, fields: Mapping[str, str]) -> tuple[list[str], list[str]]:
         """The ledger knows columns by their names."""
-        return [fields["power"]], [fields["speed"]]
+        named = (fields[name] for name in ("speed", "time", "turbine"))
+        return [fields["power"]], [name for name in named if name]
 
 
 class WindSession(Session):

@@ -109,6 +109,10 @@ class Statement:
         """The same statement with the digests of the released files."""
         return Statement({**self.body, "files": [dict(one) for one in files]})
 
+    def with_request(self, request: Mapping[str, Any]) -> Statement:
+        """The same statement with what the command was told, so that it can be repeated."""
+        return Statement({**self.body, "request": dict(request)})
+
     def to_json(self) -> str:
         """The text of ``release.json``: the contents, and a digest of them at the end."""
         body = {key: value for key, value in self.body.items() if key != "digest"}

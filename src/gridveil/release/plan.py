@@ -20,10 +20,10 @@ from gridveil.errors import InputError, LedgerError, PlanWarning, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_path, unnamed
 from gridveil.privacy.noise import NoiseSource
-from gridveil.privacy.statement import Statement
+from gridveil.privacy.statement import WEAK, Statement
 from gridveil.privacy.words import show_adjacency
 from gridveil.release.bundle import Writer, write_bundle
-from gridveil.report.page import Section, Snippet, report_page, table_snippets
+from gridveil.report.page import Section, Snippet, certainty, report_page, table_snippets
 
 REPORT_FILE = "report.html"
 
@@ -135,10 +135,18 @@ class Plan(ABC, Generic[R]):
     """A release that was checked and prepared from public data. It opens and charges nothing.
 
     The same plan can be run again: each run needs an account of its own.
+
+    Attributes
+    ----------
+    terms
+        What the ledger is told.
+    request
+        What a command was told to make this plan, for the statement; public, and empty in Python.
     """
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
+        self.request: Mapping[str, Any] = {}
         self._accounts: list[Account] = []  # opened for this plan, and not run yet
         self._lock = Lock()
 
@@ -201,7 +209,13 @@ class Plan(ABC, Generic[R]):
         Public data alone decides it: plans of neighbours have the same. The command line asks
         before it charges for such a plan.
         """
-        return ()
+        if self.terms.epsilon <= WEAK:
+            return ()
+        return (
+            f"Epsilon {show_exact(self.terms.epsilon)} is next to no protection: an even guess "
+            f"between two neighbours may become {certainty(self.terms.epsilon)} sure. Use 1, or a "
+            "few at most.",
+        )
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -269,7 +283,10 @@ class Plan(ABC, Generic[R]):
                     remedy="Open one with plan.charge(...) for each run.",
                 )
             self._accounts[:] = [one for one in self._accounts if one is not account]
-        return self._run(account, progress)
+        made = self._run(account, progress)
+        if self.request:
+            made.statement = made.statement.with_request(self.request)
+        return made
 
     @abstractmethod
     def _run(self, account: Account, progress: Progress) -> R:

@@ -16,7 +16,14 @@ from gridveil.errors import InputError
 from gridveil.privacy.ledger import Sketch
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.privacy.sealed import Sealed
-from gridveil.wind.io.columns import Formulas, check_names, check_times, is_zoned, plain_type
+from gridveil.wind.io.columns import (
+    Formulas,
+    check_names,
+    check_times,
+    equal_neighbours,
+    is_zoned,
+    plain_type,
+)
 from gridveil.wind.io.layout import Capacity, Layout, Tally, check_capacity, read_layout
 from gridveil.wind.io.sources import Source, open_source
 from gridveil.wind.io.store import Columns, Contents, Span, Store, hold
@@ -94,8 +101,8 @@ class Records:
         The ledger's name for it, if its owner gave one.
     rows, dropped
         How many records there are, and how many were dropped for missing values.
-    published
-        Names of the columns that are published in clear.
+    published, unread
+        Names of the columns that are published in clear, and of those that were not named.
     formulas
         Whether text is published that a spreadsheet would take for a formula.
     groups
@@ -135,6 +142,7 @@ class Records:
         self.missing = tally.missing
         self.formulas = tally.formula
         self.published = layout.published
+        self.unread = tuple(name for name in source.names if name not in layout.types)
         self.speed, self.power_column = layout.speed, layout.power
         self.key, self.turbine, self.time = layout.key, layout.turbine, layout.time
         self.clock = "UTC" if layout.time and _zoned(layout, layout.time) else "as written"
@@ -169,6 +177,21 @@ class Records:
     def sketch(self) -> Sketch:
         """A fingerprint of the published columns; no power changes it."""
         return sketch_rows(self._store, self._layout)
+
+    def text_key(self) -> str | None:
+        """The key of the first row, if keys are text that is read as neither numbers nor times."""
+        if self.key is None or self._layout.kinds[self.key] != "text":
+            return None
+        return str(next(self._store.released()).columns[self.key][0].as_py())
+
+    def repeated_keys(self) -> int:
+        """How many rows have the key of the row before, of the same turbine."""
+        if self.key is None or self.streamed:  # streamed records have every key once
+            return 0
+        by = [name for name in (self.turbine, self.key) if name is not None]
+        blocks = self._store.released()
+        ordered = (self._layout.order_columns(block.columns, by) for block in blocks)
+        return sum(int(equal_neighbours(columns).sum()) for columns in ordered)
 
     @property
     def file_name(self) -> str:

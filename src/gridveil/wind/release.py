@@ -37,7 +37,7 @@ from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, default_features, fit_records
 from gridveil.wind.report import Made, wind_section
 from gridveil.wind.series import series_section
-from gridveil.wind.unusual import unusual
+from gridveil.wind.unusual import assumed, unusual
 
 Vector = NDArray[np.float64]
 METHODS = tuple(BY_NAME)
@@ -120,9 +120,15 @@ class WindPlan(Plan[WindRelease]):
         return self.prepared.asked(self.fits, self.guarantee)
 
     @cached_property
+    def assumed(self) -> dict[str, str]:
+        """See `Plan.assumed`."""
+        return assumed(self.records, self.fits, self.guarantee, self.prepared)
+
+    @cached_property
     def unusual(self) -> tuple[str, ...]:
         """See `Plan.unusual`."""
-        return unusual(self.records, self.features, self.fits, self.guarantee, self.prepared)
+        own = unusual(self.records, self.features, self.fits, self.guarantee, self.prepared)
+        return *super().unusual, *own
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: of the published columns."""

@@ -1,15 +1,62 @@
-"""What is unusual about a planned release of wind records: public facts, with their remedies."""
+"""What a planned release of wind records takes for granted, and what is unusual about it.
+
+Public facts alone decide both: columns, keys, wind speeds, capacities and the guarantee.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
+from gridveil.errors import show_exact
 from gridveil.wind.clock import oddities
 from gridveil.wind.features import Features, uncovered
 from gridveil.wind.methods.base import Guarantee, Prepared
-from gridveil.wind.methods.choice import useless
+from gridveil.wind.methods.choice import curve_error, useless
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit
+
+_TURBINE = re.compile(r"turbine|wtg|\bwea|asset|machine|windmill|anlage", re.IGNORECASE)
+_TIME = re.compile(r"time|date|stamp|datum|zeit", re.IGNORECASE)
+_DATE = re.compile(r"\s*\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b")
+_KILOWATTS = {"w": 1e-3, "kw": 1.0, "mw": 1e3, "gw": 1e6}
+# kW: no turbine in a wind farm is smaller; none is larger than 30 MW, and no farm than 10 GW.
+_LEAST, _TURBINES_MOST, _FARMS_MOST = 10.0, 50e3, 10e6
+_STORM = 60.0  # m/s, more than any turbine's anemometer reports on average
+_LEAST_ALPHA = 0.01  # of capacity
+_MANY = 0.5  # of all rows
+_SHOWN = 6
+
+
+def assumed(
+    records: Records, fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared
+) -> dict[str, str]:
+    """What the release takes for granted, by a short name each."""
+    low, high = records.speed_range
+    sizes = sorted({group.capacity for group in records.groups})
+    size = " to ".join(dict.fromkeys(f"{one:,g}" for one in (sizes[0], sizes[-1])))
+    alpha = float(guarantee.alpha)
+    step = " to ".join(dict.fromkeys(f"{alpha * one:,.4g}" for one in (sizes[0], sizes[-1])))
+    unit = "one record" if guarantee.unit == "record" else f"all records of a {guarantee.unit}"
+    dropped = f"{records.dropped:,} more left out, since values are missing"
+    count = len(records.groups)
+    named = f"{count:,}, by '{records.turbine}'" if count > 1 else f"one, by '{records.turbine}'"
+    error = curve_error(fits, guarantee, prepared)
+    found = {
+        "private": f"'{records.power_column}' in {records.unit}, from 0 to the capacity {size} "
+        f"{records.unit}; values outside count as the nearer end",
+        "protected": f"{unit}, by {show_exact(100 * guarantee.alpha)}% of capacity ({step} "
+        f"{records.unit}){' each' if guarantee.unit != 'record' else ''}",
+        "wind speed": f"'{records.speed}' from {low:g} to {high:g}, taken as m/s",
+        "order of rows": _order(records),
+        "rows": f"{records.rows:,}; {dropped if records.dropped else 'none left out'}",
+        "turbines": named if records.turbine else "all rows count as one turbine",
+    }
+    if error is not None:
+        found["accuracy"] = (
+            f"noise on the records leaves the power curve unknown by about {error:.1%} of capacity"
+        )
+    return found
 
 
 def unusual(
@@ -21,15 +68,100 @@ def unusual(
 ) -> tuple[str, ...]:
     """What looks like a slip, a sentence each; no power decides it."""
     return (
+        *_order_doubts(records),
+        *_pooled(records),
         *_times(records),
+        *_sizes(records),
+        *_speeds(records),
+        *_step(guarantee),
         *_features(records, features),
         *useless(fits, guarantee, prepared),
     )
 
 
+def _order(records: Records) -> str:
+    if records.time is not None:
+        zone = "with zones, by UTC" if records.clock == "UTC" else "as written, without a zone"
+        return f"by the time '{records.time}', {zone}"
+    if records.key is not None:
+        return f"by the key '{records.key}'"
+    return f"by {', '.join(records.published)}: no column orders them"
+
+
+def _order_doubts(records: Records) -> Iterator[str]:
+    if records.key is None and records.unread:
+        others = [*filter(_TIME.search, records.unread), *records.unread]
+        some = ", ".join(f"'{name}'" for name in [*dict.fromkeys(others)][:_SHOWN])
+        yield (
+            f"No column orders the rows: they will be released in the order of "
+            f"{', '.join(records.published)}, and which came first is lost. Name the column of "
+            f"times with --time, or another key with --key. Columns that were not named: {some}."
+        )
+    first = records.text_key()
+    if first is not None and _DATE.match(first):
+        yield (
+            f"The key '{records.key}' holds dates as text, and rows are ordered letter by letter: "
+            "02/01 comes before 01/12 of the year before. Write dates as 2024-01-31 13:50, and "
+            "name the column with --time."
+        )
+    if records.time is None and (repeated := records.repeated_keys()):
+        again = f"{repeated:,} of {records.rows:,} rows have the key '{records.key}' of another row"
+        if repeated >= _MANY * records.rows and records.turbine is None:
+            yield f"{again}: are these several turbines? Name their column with --turbine."
+        else:
+            yield f"{again} of their turbine. Check for duplicates, which count as several records."
+
+
+def _pooled(records: Records) -> Iterator[str]:
+    if records.turbine is not None:
+        return
+    for name in (*records.published, *records.unread):
+        if _TURBINE.search(name) and name not in (records.speed, records.key):
+            yield (
+                f"Column '{name}' looks like the name of a turbine, but all rows count as one. If "
+                f"there are several turbines, add --turbine {name}."
+            )
+            return
+
+
 def _times(records: Records) -> list[str]:
     times = [one for one in (group.times() for group in records.groups) if one is not None]
     return oddities(times, [group.name for group in records.groups]) if times else []
+
+
+def _sizes(records: Records) -> Iterator[str]:
+    factor = _KILOWATTS.get(records.unit.strip().lower())
+    if factor is None:
+        return
+    most = _FARMS_MOST if records.turbine is None else _TURBINES_MOST
+    for group in records.groups:
+        size = factor * group.capacity
+        if not _LEAST <= size <= most:
+            yield (
+                f"A capacity of {group.capacity:,g} {records.unit} is "
+                f"{'small' if size < _LEAST else 'large'} for wind power: values above it are cut "
+                "off, and the step is a share of it. Check --capacity against the unit of the "
+                "column of power, and name that unit with --unit (kW, MW; pu for shares)."
+            )
+            return
+
+
+def _speeds(records: Records) -> Iterator[str]:
+    low, high = records.speed_range
+    if low < 0 or high > _STORM:
+        yield (
+            f"Wind speeds go from {low:g} to {high:g}, and m/s are expected. Convert other units, "
+            "and leave out codes for missing values, such as -999."
+        )
+
+
+def _step(guarantee: Guarantee) -> Iterator[str]:
+    if guarantee.alpha < _LEAST_ALPHA:
+        share = f"{show_exact(100 * guarantee.alpha)}%"
+        yield (
+            f"alpha is {share} of capacity: records that differ by more are hardly protected from "
+            "being told apart. Give a step as large as what is to be hidden, as --alpha 15%."
+        )
 
 
 def _features(records: Records, features: Features) -> Iterator[str]:

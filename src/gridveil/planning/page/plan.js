@@ -8,6 +8,7 @@
   let asked = 0; // questions so far: only the last one's answer is shown
   let timer = 0;
   let shownPictures = "";
+  let file = ""; // release.toml of what is shown
 
   const make = (tag, text, className) => {
     const made = document.createElement(tag);
@@ -157,7 +158,7 @@
   });
   const ask = () => {
     asked += 1;
-    $("copy").disabled = true; // the command of what was chosen before
+    $("copy").disabled = $("save").disabled = true; // the command of what was chosen before
     $("command").classList.add("old");
     clearTimeout(timer);
     timer = setTimeout(send, 120, asked);
@@ -197,6 +198,7 @@
     $("budget").textContent = answer.budget ? answer.budget.text : "";
     $("budget").className = `budget ${answer.budget ? answer.budget.state : ""}`;
     $("budget").hidden = !answer.budget;
+    file = answer.file || "";
     showCommand(answer.command, answer.faults);
   };
   const showFaults = (faults) => {
@@ -334,7 +336,7 @@
     const wrong = faults && Object.keys(faults).length;
     $("command").textContent = line || (wrong ? "Mend the fields marked in red to get the command." : "");
     $("command").classList.toggle("old", !line);
-    $("copy").disabled = !line;
+    $("copy").disabled = $("save").disabled = !line;
     if ($("copied").dataset.line !== line) $("copied").textContent = "";
   };
 
@@ -348,6 +350,16 @@
       $("copied").textContent = "Selected: copy it with Ctrl+C.";
     }
     $("copied").dataset.line = line;
+  };
+
+  const save = () => {
+    const link = make("a");
+    link.href = URL.createObjectURL(new Blob([file], { type: "application/toml" }));
+    link.download = "release.toml";
+    link.click();
+    URL.revokeObjectURL(link.href);
+    $("copied").textContent = "Saved. Run it in the folder of your data: gridveil release release.toml";
+    $("copied").dataset.line = $("command").textContent;
   };
 
   const begin = async () => {
@@ -365,6 +377,7 @@
     for (const id of ["epsilon", "size", "dataset"]) $(id).addEventListener("input", ask);
     $("choice").addEventListener("submit", (event) => event.preventDefault());
     $("copy").addEventListener("click", copy);
+    $("save").addEventListener("click", save);
     ask();
   };
   begin();

@@ -62,6 +62,7 @@ class Source(Protocol):
     kind: str
     name: str
     where: str
+    names: list[str]
     delimiter: str
     rows: int | None
     dtypes: Mapping[str, Any] | None
@@ -97,6 +98,7 @@ class Files:
                 remedy="Give files of one format.",
             )
         self.kind = kinds[0]
+        self.names = self._files[0].names
         self.where = paths[0].name if len(paths) == 1 else name
         self.delimiter = self._files[0].delimiter
         counts = [file.rows for file in self._files]
@@ -144,25 +146,25 @@ class Table:
 
     def __init__(self, table: Any) -> None:
         self._table = table
-        self._names = [str(name) for name in self._find_names()]
+        self.names = [str(name) for name in self._find_names()]
         self._power: str | None = None
         self.dtypes: Mapping[str, Any] | None = self._find_dtypes()
 
     def types(self, names: Sequence[str], power: str) -> dict[str, pa.DataType]:
         """See `Source`."""
-        found = find_columns(self.where, self._names, names)
+        found = find_columns(self.where, self.names, names)
         self._power = power
         self._choose(list(found))
         return {name: self._column(at).type for name, at in found.items()}
 
     def pieces(self, names: Sequence[str], start: int = 0) -> Iterator[Piece]:
         """See `Source`."""
-        found = find_columns(self.where, self._names, names)
+        found = find_columns(self.where, self.names, names)
         columns = {name: self._column(at) for name, at in found.items()}
         yield from _cut(self.where, start, 0, pa.table(columns).slice(start).to_batches())
 
     def _column(self, at: int) -> pa.ChunkedArray:
-        name = self._names[at]
+        name = self.names[at]
         found = _readable(_quietly(lambda: self._converted(at)), f"column '{name}'")
         return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
@@ -189,7 +191,7 @@ class PandasTable(Table):
         return getattr(self._table, "columns", [])
 
     def _find_dtypes(self) -> dict[str, Any]:
-        return dict(zip(self._names, self._table.dtypes, strict=True))
+        return dict(zip(self.names, self._table.dtypes, strict=True))
 
     def _converted(self, at: int) -> Any:
         series = self._table.iloc[:, at].copy()  # Arrow would share it with whoever changes it
@@ -201,7 +203,7 @@ class PandasTable(Table):
         cells = [None if isinstance(v, Decimal) and v.is_nan() else v for v in series]
         blank = type(series)(cells, dtype=object).isna()
         kept = (None if gap else v for v, gap in zip(cells, blank, strict=True))
-        return _texts(kept, number=self._names[at] == self._power)
+        return _texts(kept, number=self.names[at] == self._power)
 
 
 class PolarsTable(Table):
@@ -226,7 +228,7 @@ class PolarsTable(Table):
     def _converted(self, at: int) -> Any:
         import polars
 
-        name = self._names[at]
+        name = self.names[at]
         series, kind = self._table.get_column(name), self._types[name]
         if kind == polars.Object:  # Arrow would get the addresses of the objects
             return _texts(series, number=True) if name == self._power else None

@@ -42,12 +42,8 @@ def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
 
 def useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> list[str]:
     """A sentence if public numbers predict that noise on every record drowns the curve."""
-    share = float(prepared.shares[0])
-    if not share:
-        return []
-    fit = max(fits, key=lambda one: one.rows)
-    error = _error(guarantee, fit.rows, fit.features.width) / share
-    if error < _USELESS or fit.rows < _FEW:
+    error = curve_error(fits, guarantee, prepared)
+    if error is None or error < _USELESS or max(one.rows for one in fits) < _FEW:
         return []
     group = f", for the {guarantee.group:,} records of a {guarantee.unit}" * (guarantee.group > 1)
     return [
@@ -56,6 +52,18 @@ def useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> li
         "synthetic (it needs a column of times to protect more than a record), a smaller alpha or "
         "unit, or more epsilon."
     ]
+
+
+def curve_error(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> float | None:
+    """What noise on every record leaves unknown of the largest turbine's curve, of capacity.
+
+    None for a method that puts no noise on records.
+    """
+    share = float(prepared.shares[0])
+    if not share:
+        return None
+    fit = max(fits, key=lambda one: one.rows)
+    return _error(guarantee, fit.rows, fit.features.width) / share
 
 
 def _error(guarantee: Guarantee, rows: int, features: int) -> float:

@@ -1,0 +1,148 @@
+"""``gridveil init``: ask a few questions, and write the file of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gridveil.cli.console import out, plain
+from gridveil.cli.release_file import (
+    DATA,
+    FILE,
+    KINDS,
+    file_text,
+    parameters_of,
+    release_command,
+)
+from gridveil.cli.typed import BUILT_IN
+from gridveil.errors import InputError, reason
+
+# What is asked, in this order; everything else can be added to the file.
+_ASKED = {
+    "wind": (DATA, "speed", "power", "capacity", "time", "turbine", "alpha"),
+    "grid": (DATA, "parameter", "alpha", "range"),
+}
+_LAST = ("epsilon", "dataset", "output")
+_OWNERS = (DATA, "dataset", "output")
+_COLUMNS = ("speed", "power", "time", "turbine")
+_FIRST_CHOICE = {"output": "release"}
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path(FILE),
+    repeat: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Take the answers from a bundle, to repeat its release.",
+            metavar="BUNDLE",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Ask a few questions about a release, and write them to a file that makes it.
+
+    The data is not read, but for the names of its columns.
+
+    Example: [cyan]gridveil init release.toml[/]
+    """
+    if file.exists() and not force:
+        raise InputError(
+            f"{file} is there already.", remedy="Name another file, or add --force to replace it."
+        )
+    known = {} if repeat is None else _request(repeat)
+    out().print("Enter alone takes the answer in brackets, or leaves out what is not needed.")
+    kind = known.pop("kind", None) or _choose("What is released", KINDS)
+    parameters = parameters_of(release_command(kind))
+    columns: list[str] = []
+    # Of a release that is repeated only what its statement does not have is asked.
+    asked = (*_ASKED[kind], *_LAST) if repeat is None else _OWNERS
+    for name in asked:
+        known |= _ask(kind, name, parameters[name], columns)
+        if name == DATA:
+            columns = _columns(kind, known[DATA])
+    try:
+        file.write_text(file_text(kind, known), encoding="utf-8")
+    except OSError as problem:
+        raise InputError(
+            f"{file} can't be written: {reason(problem)}.", remedy="Name another file."
+        ) from None
+    out().print(f"Wrote {plain(file)}. Nothing was charged.")
+    out().print(f"  the plan:    [cyan]gridveil release {plain(file)} --dry-run[/]")
+    out().print(f"  the release: [cyan]gridveil release {plain(file)}[/]")
+
+
+def _request(bundle: Path) -> dict[str, Any]:
+    """What a bundle's statement holds of the words that it was made with."""
+    from gridveil.privacy.statement import STATEMENT_FILE, Statement
+
+    path = bundle / STATEMENT_FILE if bundle.is_dir() else bundle
+    try:
+        text = path.read_bytes()
+    except OSError as problem:
+        raise InputError(
+            f"{path} can't be read: {reason(problem)}.", remedy="Name a bundle's folder."
+        ) from None
+    request = Statement.from_json(text).body.get("request")
+    if request is None:
+        raise InputError(
+            f"{path} does not say how its release was asked for: it was made from Python, or by an "
+            "older version.",
+            remedy="Leave --from out, and answer the questions.",
+        )
+    return dict(request)
+
+
+def _ask(kind: str, name: str, parameter: Any, columns: list[str]) -> dict[str, str]:
+    """One question, asked again until its answer can be used; nothing for one that is left out."""
+    words = getattr(parameter, "help", None) or "The data: files of records, or a case."
+    default = _FIRST_CHOICE.get(name, parameter.default)
+    needed = parameter.required or name in ("alpha", "dataset")
+    shown = plain(f"{words} Columns: {', '.join(columns)}." if name in _COLUMNS else words)
+    out().print(f"\n{shown}")
+    answer = typer.prompt(
+        name,
+        default=default if isinstance(default, str) else None if needed else "",
+        show_default=isinstance(default, str),
+        value_proc=_check(kind, name, columns),
+    )
+    return {name: answer} if answer else {}
+
+
+def _check(kind: str, name: str, columns: list[str]) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        answer = text.strip()
+        if name in _COLUMNS and answer and columns and answer not in columns:
+            raise typer.BadParameter(f"There is no such column. There are: {', '.join(columns)}.")
+        if name == DATA:
+            _columns(kind, answer)
+        return answer
+
+    return check
+
+
+def _columns(kind: str, data: str) -> list[str]:
+    """The names of a table's columns; none of a network, which is not read here."""
+    from gridveil.wind.io.sources import open_source
+
+    if kind == "grid":
+        if data not in BUILT_IN and not Path(data).is_file():
+            known = " or ".join(BUILT_IN)
+            raise typer.BadParameter(f"There is no file {data}. {known} are built in.")
+        return []
+    try:
+        return list(open_source(data).names)
+    except InputError as problem:
+        raise typer.BadParameter(str(problem)) from None
+
+
+def _choose(words: str, known: tuple[str, ...]) -> str:
+    def check(text: str) -> str:
+        if text.strip() not in known:
+            raise typer.BadParameter(f"Write {' or '.join(known)}.")
+        return text.strip()
+
+    return str(typer.prompt(f"{words} ({' or '.join(known)})", value_proc=check))
