@@ -1,0 +1,119 @@
+"""What plans take for granted and what is unusual about them: public facts alone decide it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gridveil as gv
+from gridveil.grid.model.parameters import PARAMETERS
+
+ROWS = 60
+
+
+def table(power=0.5, **columns):
+    speed = np.linspace(3, 12, ROWS)
+    return pd.DataFrame({"ws": speed, "kw": 2000 * power * np.ones(ROWS), **columns})
+
+
+def wind_plan(frame, *, capacity=2000, unit="kW", alpha="15%", epsilon=1, **named):
+    records = gv.wind.read_records(
+        frame, speed="ws", power="kw", capacity=capacity, unit=unit, **named
+    )
+    return gv.wind.plan(records, epsilon=epsilon, alpha=alpha, method="laplace")
+
+
+def grid_plan(network=None, *, parameter="capacity", alpha=30, limits=None, epsilon=1):
+    network = gv.grid.cases.rts96() if network is None else network
+    models = gv.grid.sample_population(network, 3, costs=0.1, private=parameter)
+    return gv.grid.plan(
+        network, models, parameter=parameter, alpha=alpha, epsilon=epsilon, limits=limits
+    )
+
+
+def test_plain_plans_have_nothing_unusual():
+    times = pd.date_range("2024-01-01", periods=ROWS, freq="10min")
+    assert wind_plan(table()).unusual == ()
+    assert wind_plan(table(when=times), time="when").unusual == ()
+    assert wind_plan(table(), capacity=2.0, unit="MW").unusual == ()
+    assert wind_plan(table(), capacity=1.0, unit="pu").unusual == ()
+    for name, alpha in (("capacity", 5), ("capacity", "20%"), ("load", 15), ("cost", 1)):
+        assert grid_plan(parameter=name, alpha=alpha).unusual == ()
+    assert grid_plan(parameter="generator_limit", alpha=15).unusual == ()
+
+
+@pytest.mark.parametrize(
+    ("frame", "given", "words"),
+    [
+        (table(t=range(ROWS)), {}, "Columns that were not named: 't'"),
+        (table(time=range(ROWS), a=1), {}, "'time', 'a'"),  # what looks like a time comes first
+        (table(t=range(ROWS), wtg="A"), {"key": "t"}, "add --turbine wtg"),
+        (table(), {"capacity": 2.0}, "A capacity of 2 kW is small"),
+        (table(), {"capacity": 2e9, "unit": "W"}, None),
+        (table(), {"capacity": 2e12, "unit": "W"}, "is large"),
+        (table(turbine="A"), {"turbine": "turbine", "capacity": 90_000}, "is large"),
+        (table(), {"alpha": "0.5%"}, "alpha is 0.5% of capacity"),
+        (table(), {"epsilon": 11}, "may become over 99.99% sure"),
+        (table(t=["1/2/2024"] * ROWS), {"key": "t"}, "holds dates as text"),
+        (table(t=[f"row {i:03}" for i in range(ROWS)]), {"key": "t"}, None),
+    ],
+)
+def test_what_is_unusual_about_records(frame, given, words):
+    found = wind_plan(frame, **given).unusual
+    assert found == () if words is None else any(words in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"alpha": 300}, "drowns most values of capacity"),
+        ({"alpha": 30, "epsilon": "0.05"}, "drowns most values of capacity"),
+        ({"alpha": 0.5}, "such small steps hide next to nothing"),
+        ({"alpha": "0.5%"}, "alpha is 0.5% of each value"),
+        ({"alpha": "20%", "epsilon": "0.1"}, "a factor of about"),
+        ({"parameter": "load", "alpha": 400}, "by the generation and their number"),
+        ({"parameter": "generator_limit", "alpha": 200}, "by the load and their number"),
+        ({"parameter": "cost", "alpha": 90, "limits": (0, 100)}, "drowns most values of cost"),
+    ],
+)
+def test_what_is_unusual_about_networks(given, words):
+    assert any(words in one for one in grid_plan(**given).unusual)
+
+
+def test_models_that_public_limits_do_not_serve_are_named():
+    """Costs alone are private: whether lines carry the load is public, and here some do not."""
+    network = gv.grid.cases.rts96()
+    lines = network.branches
+    tight = replace(network, branches=replace(lines, capacity=lines.capacity * 0.25))
+    found = grid_plan(tight, parameter="cost", alpha=1).unusual
+    assert any("models can't be served, whatever the private values are" in one for one in found)
+
+
+def test_no_power_decides_what_is_unusual():
+    for given in ({}, {"alpha": "0.5%"}, {"capacity": 2.0}):
+        for more in ({}, {"t": range(ROWS)}):
+            plans = [wind_plan(table(power, **more), **given) for power in (0.0, 0.4, 1.0)]
+            assert len({one.unusual for one in plans}) == 1
+            assert len({str(one.assumed) for one in plans}) == 1
+    # The control: a public speed does.
+    faster = table()
+    faster["ws"] *= 8
+    assert wind_plan(faster).unusual != wind_plan(table()).unusual
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("alpha", [0.01, 30])
+def test_no_private_value_decides_what_is_unusual(name, alpha):
+    network = gv.grid.cases.rts96()
+    kind = PARAMETERS[name]
+    part = getattr(network, kind.table)
+    plans = []
+    for factor in (1.0, 1.7):
+        moved = {column: getattr(part, column) * factor for column in kind.columns}
+        other = replace(network, **{kind.table: replace(part, **moved)})
+        plans.append(grid_plan(other, parameter=name, alpha=alpha))
+    assert plans[0].unusual == plans[1].unusual
+    assert plans[0].assumed == plans[1].assumed
+    # The control: another alpha does.
+    assert grid_plan(network, parameter=name, alpha=2 * alpha).assumed != plans[0].assumed
