@@ -41,7 +41,7 @@ class Case:
 
     def release(self, folder, screen):
         """Make a release and look at it in every way; all that there is to see."""
-        shown = [screen(*self.words, "-o", folder), screen("verify", folder)]
+        shown = [screen(*self.words, "--yes", "-o", folder), screen("verify", folder)]
         shown += [screen("ledger", "show", "--json"), screen("ledger", "verify")]
         books = folder.parent.glob("default-ledger.sqlite*")
         seen = [*published(folder), *(book.read_bytes() for book in books), *shown]

@@ -18,6 +18,8 @@ CHOICE = {
         "power": "power_kw",
         "capacity": "2750",
         "output": "out",
+        "time": "",
+        "turbine": "",
     },
 }
 
