@@ -9,6 +9,9 @@ from typer.testing import CliRunner
 from gridveil.auditing.triangle import triangle_text
 from gridveil.cli import release_file
 from gridveil.cli.root import app
+from gridveil.grid.methods import METHODS
+from gridveil.grid.series.method import METHODS as SERIES
+from gridveil.wind.methods import BY_NAME
 
 WIND = {
     "kind": "wind",
@@ -55,15 +58,12 @@ def test_the_keys_are_the_options_of_the_command(kind):
         },
         "grid": {
             "alpha", "parameter", "epsilon", "method", "range", "public_curves", "only",
-            "unlimited_above", "full_availability", "max_loading",
+            "unlimited_above", "full_availability", "max_loading", "protect", "time",
         },
     }[kind]  # fmt: skip
-    from gridveil.grid.methods import METHODS
-    from gridveil.wind.methods import BY_NAME
-
-    methods = {"wind": BY_NAME, "grid": METHODS}[kind].values()
+    methods = {"wind": BY_NAME, "grid": {**METHODS, **SERIES}}[kind].values()
     options = {name for method in methods for name in method.about()}
-    own = {"population", "snapshot"} if kind == "grid" else set()
+    own = {"population", "series", "snapshot"} if kind == "grid" else set()
     assert keys == owners | own | public | options
 
 
@@ -99,8 +99,8 @@ def test_tables_and_lists_stand_for_repeated_options(tmp_path):
         stream.write('\nrange = {capacity = "1:500", load = "0:500"}')
     shown = run("release", file, "--dry-run")
     assert shown.exit_code == 0, shown.output
-    assert "steps of 10 MW" in shown.stdout
-    assert "steps of 5 MW" in shown.stdout
+    assert "protected by 10 MW" in shown.stdout
+    assert "protected by 5 MW" in shown.stdout
 
 
 @pytest.mark.parametrize(

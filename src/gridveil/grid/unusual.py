@@ -7,6 +7,7 @@ No private value is compared with anything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import Declared, public_facts
 from gridveil.grid.opf.engine import solve_population
-from gridveil.privacy.adjacency import RELATIVE, Adjacency, show_step
+from gridveil.privacy.adjacency import RELATIVE, Adjacency
+from gridveil.privacy.words import show_far, show_step
 
 # A line carries about this many MW for each kV: 138 kV, 175 MW; 230 kV, 500 MW; 20 kV, 10 MW.
 _PER_KILOVOLT = 1.0
@@ -56,7 +58,7 @@ def assumed(
         off = float(np.median(np.expm1(noise) if one.unit == RELATIVE else noise))
         found[f"private {name}"] = (
             f"{one.entries:,} values{f' ({part} alone; the rest is public)' if part else ''} in "
-            f"{unit}, each protected by steps of {show_step(one.alpha, one.unit)}; values outside "
+            f"{unit}, each protected by {show_far(one.to_json(Fraction(1)))}; values outside "
             f"[{limits.low:g}, {limits.high:g}] count as the nearer end"
         )
         found[f"accuracy of {name}"] = (

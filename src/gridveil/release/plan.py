@@ -20,8 +20,8 @@ from gridveil.errors import InputError, LedgerError, PlanWarning, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_path, unnamed
 from gridveil.privacy.noise import NoiseSource
-from gridveil.privacy.statement import WEAK, Statement
-from gridveil.privacy.words import show_adjacency
+from gridveil.privacy.statement import Statement
+from gridveil.privacy.words import WEAK, show_adjacency
 from gridveil.release.bundle import Writer, write_bundle
 from gridveil.report.page import Section, Snippet, certainty, report_page, table_snippets
 
