@@ -22,8 +22,8 @@ from gridveil.privacy.ledger import Ledger
 CANARY = 31.41592653
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+def run(*arguments, typed=None):
+    return CliRunner().invoke(app, [str(a) for a in arguments], input=typed)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -128,7 +128,17 @@ def test_data_between_colons_stays_as_it_is(capsys):
 # Examples that take long, or never end by themselves; tests of their own run these commands.
 LONG = ("gridveil plan", "gridveil audit", "gridveil study")
 SIZE = "--size 1000" if FULL else "--size 40"
-ORDER = ("demo", "wind release", "wind evaluate", "verify", "grid population", "grid solve")
+ANSWERS = "wind demo-release/turbine.csv wind_speed power 2750 - - 15% - turbine from-file\n"
+ORDER = (
+    "demo",
+    "init",
+    "release",
+    "wind release",
+    "wind evaluate",
+    "verify",
+    "grid population",
+    "grid solve",
+)
 
 
 def example(words):
@@ -151,12 +161,13 @@ def test_every_example_works_when_it_is_pasted(tmp_path, monkeypatch):
     lines = [line for line in lines if not line.startswith(LONG)]
     place = {name: at for at, name in enumerate(ORDER)}
     lines.sort(key=lambda line: min(place[n] if f"gridveil {n} " in line else 99 for n in ORDER))
-    assert len(lines) == 13
+    assert len(lines) == 15
     for line in lines:
         if "grid evaluate" in line:  # a file that the wind's example has written
             (tmp_path / "owner.html").unlink()
         more = [words for name, words in few.items() if f"gridveil {name} " in line and not FULL]
-        result = run(*shlex.split(" ".join([line.replace("--size 1000", SIZE), *more]))[1:])
+        words = shlex.split(" ".join([line.replace("--size 1000", SIZE), *more]))[1:]
+        result = run(*words, typed=ANSWERS.replace(" ", "\n").replace("-\n", "\n"))
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
 

@@ -43,7 +43,7 @@ def command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
-    """Ask a few questions about a release, and write them to a file that makes it.
+    """Ask a few questions about a release, and write them to a file.
 
     The data is not read, but for the names of its columns.
 

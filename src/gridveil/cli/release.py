@@ -23,7 +23,7 @@ def command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make the release that a file describes: wind power records or a network.
+    """Make the release that a file describes.
 
     It does what gridveil wind release or grid release does with the same options. Paths in the
     file are those of the folder that you are in.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from gridveil.errors import show_exact
 from gridveil.wind.clock import oddities
@@ -23,7 +24,7 @@ _KILOWATTS = {"w": 1e-3, "kw": 1.0, "mw": 1e3, "gw": 1e6}
 # kW: no turbine in a wind farm is smaller; none is larger than 30 MW, and no farm than 10 GW.
 _LEAST, _TURBINES_MOST, _FARMS_MOST = 10.0, 50e3, 10e6
 _STORM = 60.0  # m/s, more than any turbine's anemometer reports on average
-_LEAST_ALPHA = 0.01  # of capacity
+_LEAST_ALPHA = Fraction(1, 100)  # of capacity
 _MANY = 0.5  # of all rows
 _SHOWN = 6
 
