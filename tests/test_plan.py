@@ -5,12 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import gridveil as gv
 from gridveil.errors import InputError, NotPrivateWarning, PlanWarning
 from gridveil.grid.methods.queries import CostQuery
+from gridveil.grid.model.selection import public_facts
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 
@@ -146,3 +148,24 @@ def test_what_is_unusual_is_said_before_the_charge(plan, ledger, monkeypatch):
     ):
         plan.charge(ledger)  # without a name
     assert ledger.entries() == []
+
+
+def test_groups_are_those_that_owners_ask_about():
+    (one,) = make("grid", "laplace").terms.adjacency
+    lines = gv.grid.cases.rts96().branches
+    ends = np.concatenate([lines.from_bus, lines.to_bus])
+    assert one.groups["the substation with the most lines"] == np.bincount(ends).max()
+    assert one.groups["the whole network"] == one.entries == len(lines)
+    levels = [words for words in one.groups if words.endswith("kV level")]
+    voltage = public_facts(gv.grid.cases.rts96(), "branches")["voltage"]
+    assert [one.groups[words] for words in levels] == [
+        np.unique(voltage, return_counts=True)[1].max()
+    ]
+    times = pd.date_range("2024-01-01", periods=432, freq="10min")
+    table = pd.DataFrame({"v": np.linspace(3, 12, 432), "p": 0.5, "t": times, "w": "A"})
+    known = gv.wind.read_records(table, speed="v", power="p", capacity=1, time="t", turbine="w")
+    (one,) = gv.wind.plan(known, epsilon=1, alpha="15%").terms.adjacency
+    assert one.groups == {"one day of one turbine": 144, "one whole turbine": 432}
+    planned = gv.wind.plan(known, epsilon=2, protect="day", method="synthetic")
+    assert planned.terms.adjacency[0].groups == {"one whole turbine": 3}
+    assert "for one whole turbine (3 days) it is 6." in planned.in_words[1]

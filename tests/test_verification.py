@@ -88,6 +88,12 @@ def test_owners_material_is_found_even_deep_inside(folder):
         ("noise", lambda b: b["mechanisms"][0]["sensitivity"].update(grid_steps=10)),
         ("groups", lambda b: b["guarantee"]["epsilon_of_k_entries"].update({"2": "1"})),
         ("groups", lambda b: b["guarantee"]["neighbours"][0].update(epsilon_over_whole_range="9")),
+        (
+            "groups",
+            lambda b: b["guarantee"]["neighbours"][0].update(
+                groups=[{"name": "one day", "count": 144, "epsilon": "24"}]
+            ),
+        ),
         ("guarantee", lambda b: b["mechanisms"][0]["sensitivity"].update(proved=False)),
         ("guarantee", lambda b: b.update(dp_valid=False)),
         ("ledger", lambda b: b["ledger"].update(charged="1/2")),

@@ -84,10 +84,15 @@ def test_a_shown_bound_is_never_below_the_bound():
 
 
 def test_entries_and_releases_add_up():
-    rows = of_groups(Fraction(1, 2), (Fraction(3), "5 MW"))
+    rows = of_groups(Fraction(1, 2), "one entry", [], (Fraction(3), "5 MW"))
     assert [total for _, total, _ in rows] == [Fraction(1, 2), 1, Fraction(5, 2), 5, 3]
     assert rows[-1][0] == "one entry by 5 MW, all releases of this data so far"
-    assert of_groups(Fraction(1), None)[-1][0] == "10 entries at once"
+    assert of_groups(Fraction(1), "one entry", [], None)[-1][0] == "10 times one entry, at once"
+    day = ("one day of one turbine", Fraction(72))
+    assert [words for words, _, _ in of_groups(Fraction(1, 2), "one entry", [day], None)] == [
+        "one entry",
+        "one day of one turbine",
+    ]
 
 
 def test_a_guess_from_other_data_is_counted():

@@ -26,7 +26,7 @@ from gridveil.privacy.ledger import (
 )
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.strength import strength_of
-from gridveil.privacy.words import range_unit, show_step
+from gridveil.privacy.words import range_unit, show_groups, show_step
 from gridveil.report.charts import Chart
 from gridveil.report.page import certainty, factor
 
@@ -198,7 +198,9 @@ def _guarantee(neighbours: Sequence[Adjacency], epsilon: Fraction) -> dict[str, 
             "ledger": None,
         }
     )
-    changes = [("10 entries, each by that much", 10 * epsilon)]
+    groups = show_groups(statement.body["guarantee"])
+    changes = [(f"{words}, each by that much", total) for words, total in groups]
+    changes = changes or [("10 entries, each by that much", 10 * epsilon)]
     for one in neighbours:
         what = f"one entry{f' of {one.parameter}' * (len(neighbours) > 1)}"
         low, high = one.limits.low, one.limits.high

@@ -17,7 +17,7 @@ that the ledger needs to compare promises about them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -124,6 +124,9 @@ class Adjacency:
         The most entries that an hour, a day and a week hold, if that is known, and whose hours and
         days they are: ``"UTC"``, or ``"as written"``. For a promise about all entries also how
         many there are ``"altogether"``, in how many ``"hours"``, ``"days"`` and ``"weeks"``.
+    groups
+        What people ask about as a whole, in words ("one day of one turbine"), and the most entries
+        or blocks that it holds: its epsilon is that many times the one of the guarantee.
     """
 
     parameter: str
@@ -139,6 +142,7 @@ class Adjacency:
     members: Mapping[str, int] = field(default_factory=dict, hash=False)
     clock: str = ""
     classes: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
+    groups: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not self.key:
@@ -187,6 +191,7 @@ class Adjacency:
             larger = {"block": self.block, "whose": self.whose}
         steps = {name: str(step) for name, step in self.classes.items()}
         larger |= {"alpha_by_class": steps} if steps else {}
+        larger |= {"groups": [*self._groups(epsilon)]} if self.groups else {}
         return {
             "parameter": self.parameter,
             "alpha": str(self.alpha),
@@ -196,6 +201,11 @@ class Adjacency:
             "epsilon_over_whole_range": str(epsilon * self.steps_over_range),
             **larger,
         }
+
+    def _groups(self, epsilon: Fraction) -> Iterator[dict[str, Any]]:
+        """The groups as the statement has them, small to large."""
+        for name, count in sorted(self.groups.items(), key=lambda one: one[1]):
+            yield {"name": name, "count": count, "epsilon": str(count * epsilon)}
 
 
 def _width(limits: Limits, unit: str) -> Fraction:

@@ -119,10 +119,42 @@ def in_words(body: Mapping[str, Any]) -> tuple[str, str]:
     return (
         f"Changing {what} changes the probability of any released outcome by a factor {most} "
         f"(epsilon {show_exact(epsilon)}{': next to no protection' if epsilon > WEAK else ''}).",
-        f"{'. '.join(second)}; for ten {_plural(guarantee)} at once "
-        f"{'it' if not open_ones else 'epsilon'} is {show_exact(10 * epsilon)}."
+        f"{'. '.join(second)}; {_several(guarantee, epsilon, 'epsilon' if open_ones else 'it')}."
         + _windows(guarantee, epsilon),
     )
+
+
+def _several(guarantee: Mapping[str, Any], epsilon: Fraction, it: str) -> str:
+    """Epsilon for what people ask about as a whole; for ten entries if nothing is known of that."""
+    groups = [one["groups"] for one in guarantee["neighbours"] if one.get("groups")]
+    if not groups:
+        return f"for ten {_plural(guarantee)} at once {it} is {show_exact(10 * epsilon)}"
+    # Of one parameter the smallest and the largest group; of several the largest of each.
+    some = [groups[0][0], *groups[0][1:][-1:]] if len(groups) == 1 else [g[-1] for g in groups]
+    first, *more = (
+        (f"for {one['name']} ({_count(one['count'], guarantee)})", Fraction(one["epsilon"]))
+        for one in some
+    )
+    rest = "".join(f", {what} {show_exact(total)}" for what, total in more)
+    return f"{first[0]} {it} is {show_exact(first[1])}{rest}"
+
+
+def show_groups(guarantee: Mapping[str, Any]) -> list[tuple[str, Fraction]]:
+    """What people ask about as a whole (a day, a voltage level), in words, and its epsilon."""
+    return [
+        (
+            f"{group['name']} ({_count(group['count'], guarantee)} of {one['parameter']})",
+            Fraction(group["epsilon"]),
+        )
+        for one in guarantee["neighbours"]
+        for group in one.get("groups", ())
+    ]
+
+
+def _count(count: int, guarantee: Mapping[str, Any]) -> str:
+    """How many entries or blocks a group has: ``144 entries``, ``7 days``."""
+    words = _plural(guarantee).removeprefix("such ")
+    return f"{count:,} {words}" if count > 1 else f"1 {words.removesuffix('s')}".replace("ie", "y")
 
 
 def _plural(guarantee: Mapping[str, Any]) -> str:

@@ -175,6 +175,9 @@ def _wrong_groups(body: dict[str, Any], total: Fraction) -> Iterator[str]:
         steps_by_class = map(Fraction, one.get("alpha_by_class", {}).values())
         if min(steps_by_class, default=Fraction(one["alpha"])) != Fraction(one["alpha"]):
             yield f"the smallest step of {one['parameter']}"
+        for group in one.get("groups", ()):
+            if Fraction(group["epsilon"]) != group["count"] * total:
+                yield str(group["name"])
 
 
 def _validity(statement: Statement) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ Everything here is computed from real values. It is the owner's alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from gridveil.privacy.adjacency import RELATIVE, relative_steps
 
-_ENTRIES = (1, 2, 5, 10)
+_SEVERAL = (2, 5, 10)
 # So many values are a short list, however few entries there are.
 _SHORT = 10
 
@@ -148,17 +149,25 @@ def show_certainty(sure: float) -> str:
 
 
 def of_groups(
-    epsilon: Fraction, spent: tuple[Fraction, str] | None
+    epsilon: Fraction,
+    unit: str,
+    groups: Sequence[tuple[str, Fraction]],
+    spent: tuple[Fraction, str] | None,
 ) -> list[tuple[str, Fraction, float]]:
-    """Epsilon for several entries and for all releases so far: words, the sum, certainty.
+    """Epsilon for a unit, for groups of them and for all releases so far: words, sum, certainty.
 
-    What was spent so far is about steps of one size, which comes with it in words.
+    Parameters
+    ----------
+    epsilon, unit
+        Of this release, and what it is for, in words.
+    groups
+        What people ask about as a whole, and epsilon for it; for several entries if there is none.
+    spent
+        What was spent so far, and the size of the steps that it is about, in words.
     """
-    rows = [
-        (f"{count} entries at once" if count > 1 else "one entry", count * epsilon)
-        for count in _ENTRIES
-    ]
+    several = groups or [(f"{k} times {unit}, at once", k * epsilon) for k in _SEVERAL]
+    rows = [(unit, epsilon), *several]
     if spent is not None:
         total, steps = spent
-        rows.append((f"one entry by {steps}, all releases of this data so far", total))
+        rows.append((f"{unit} by {steps}, all releases of this data so far", total))
     return [(words, total, certainty(total)) for words, total in rows]

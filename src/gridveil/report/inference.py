@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
-from gridveil.privacy.words import show_steps
+from gridveil.privacy.words import show_groups, show_steps, show_unit
 from gridveil.report.attack import Inference, of_groups, show_certainty
 from gridveil.report.parts import Section, Table
 
@@ -44,7 +44,7 @@ def inference_section(found: Sequence[Inference], statement: Statement) -> Secti
                 ("change", "epsilon", "from 50% sure to at most"),
                 [
                     (words, show_exact(total), show_certainty(sure))
-                    for words, total, sure in of_groups(statement.epsilon, _spent(statement))
+                    for words, total, sure in _groups(statement)
                 ],
             ),
         ),
@@ -70,7 +70,7 @@ def lines(found: Sequence[Inference], statement: Statement) -> list[str]:
         )
         if one.warning:
             said.append(f"WARNING: {one.warning}")
-    groups = of_groups(statement.epsilon, _spent(statement))
+    groups = _groups(statement)
     said.append(
         "Epsilon bounds every attack: "
         + "; ".join(f"{words}: {show_certainty(sure)} sure at most" for words, _, sure in groups)
@@ -100,6 +100,13 @@ def _column(one: Inference) -> tuple[str, ...]:
 
 def _percent(share: float) -> str:
     return "over 99.99%" if 0.9999 < share < 1 else f"{share:.1%}"
+
+
+def _groups(statement: Statement) -> list[tuple[str, Fraction, float]]:
+    guarantee = statement.body["guarantee"]
+    units = {show_unit(one) for one in guarantee["neighbours"]}
+    unit = units.pop() if len(units) == 1 else "one entry"
+    return of_groups(statement.epsilon, unit, show_groups(guarantee), _spent(statement))
 
 
 def _spent(statement: Statement) -> tuple[Fraction, str] | None:

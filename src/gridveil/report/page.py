@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.strength import strength_of
-from gridveil.privacy.words import largest_factor, range_unit, show_far, show_steps, show_unit
+from gridveil.privacy.words import (
+    largest_factor,
+    range_unit,
+    show_far,
+    show_groups,
+    show_steps,
+    show_unit,
+)
 from gridveil.report import attack as inference
 from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet, Table
@@ -166,10 +173,13 @@ def _changes(statement: Statement) -> list[tuple[str, Fraction]]:
         )
         for one in guarantee["neighbours"]
     ]
-    blocks = {one.get("block", "") for one in guarantee["neighbours"]}
-    units = "entries" if "" in blocks else f"such {blocks.pop()}s"
-    for k, epsilon in guarantee["epsilon_of_k_entries"].items():
-        found.append((f"{k} {units} at once, each by that much", Fraction(epsilon)))
+    groups = show_groups(guarantee)
+    if not groups:
+        blocks = {one.get("block", "") for one in guarantee["neighbours"]}
+        units = "entries" if "" in blocks else f"such {blocks.pop()}s"
+        several = guarantee["epsilon_of_k_entries"].items()
+        groups = [(f"{k} {units} at once", Fraction(epsilon)) for k, epsilon in several]
+    found += [(f"{words}, each by that much", epsilon) for words, epsilon in groups]
     for one in guarantee["neighbours"]:
         low, high = one["range"]
         where = f"anywhere in [{low:.10g}, {high:.10g}] {range_unit(one['unit'])}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError, InputError, reason, wrong_type
 from gridveil.privacy.account import Account
-from gridveil.privacy.adjacency import ENTRY, Adjacency
+from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits
@@ -27,7 +27,7 @@ from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.page import Section
-from gridveil.wind.clock import SECONDS, check_unit, largest_group
+from gridveil.wind.clock import SECONDS, Whole, calendar, check_unit, largest_group
 from gridveil.wind.facts import make_facts
 from gridveil.wind.features import Features
 from gridveil.wind.methods import BY_NAME, Method, Synthetic
@@ -253,6 +253,7 @@ def plan(
         whose="turbine",
         members=members,
         clock=records.clock if times else "",
+        groups=_groups(records, times, unit, members),
     )
     guarantee = Guarantee(Budget(epsilon).total, adjacency.alpha, unit, members.get(unit, 1))
     why = None
@@ -267,6 +268,25 @@ def plan(
     prepared = chosen_method.prepare(fits, guarantee)
     prepared.check(guarantee)
     return WindPlan(records, chosen_method, adjacency, guarantee, chosen, fits, prepared, why)
+
+
+def _groups(
+    records: Records, times: Sequence[Whole], unit: str, members: Mapping[str, int]
+) -> dict[str, int]:
+    """What owners ask about as a whole, a day, a week and a turbine, in units of protection."""
+    part = ENTRY if unit == "record" else unit
+    whose = " of one turbine" if records.turbine else ""
+    found = {
+        f"one {block}{whose}": blocks_in(block, part, members)
+        for block in ("day", "week")
+        if block in members and SECONDS[block] > SECONDS[unit]
+    }
+    all_of_it = "one whole turbine" if records.turbine else "all records"
+    most = max(group.rows for group in records.groups)
+    if unit != "record":
+        most = max(len(np.unique(calendar(moments, unit))) for moments in times)
+    smaller = {name: count for name, count in found.items() if count < most}
+    return {**smaller, all_of_it: most}
 
 
 def _alpha(alpha: Exact | None, method: str | Method) -> Exact:

@@ -22,6 +22,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.selection import public_facts
 from gridveil.grid.model.steps import by_class
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.budget import Exact
@@ -179,6 +180,7 @@ def neighbours(
             "limits": ends,
             "entries": part.stop - part.start,
             "key": name,
+            "groups": _groups(public, name),
         }
         if isinstance(step, Mapping):
             found.append(by_class(public, name, step, how))
@@ -207,6 +209,35 @@ def _by_parameter(public: PublicNetwork, alpha: Exact | Mapping[str, Any]) -> di
             "(--alpha capacity=30,cost=1).",
         )
     return dict.fromkeys(names, alpha)
+
+
+def _groups(public: PublicNetwork, name: str) -> dict[str, int]:
+    """What owners ask about as a whole: a substation or a power station, and a voltage level.
+
+    Sizes of the largest ones, from the public support. Without names, in which some people write
+    ratings.
+    """
+    kind = PARAMETERS[name]
+    own: Any = getattr(public, kind.table)
+    entries = np.sum([public.support[column] for column in kind.columns], axis=0, dtype=np.int64)
+    found = {}
+    if kind.table == "branches":
+        ends = np.bincount(own.from_bus, entries), np.bincount(own.to_bus, entries)
+        at = np.zeros(len(public.buses))
+        for one in ends:
+            at[: len(one)] += one
+        found["the substation with the most lines"] = int(at.max(initial=0))
+    elif kind.table == "generators":
+        found["the largest power station"] = int(np.bincount(own.bus, entries).max(initial=0))
+    voltage = public_facts(public, kind.table).get("voltage")
+    if voltage is not None:
+        levels, place = np.unique(np.asarray(voltage, dtype=np.float64), return_inverse=True)
+        counts = np.bincount(place, entries)
+        most = int(counts.argmax())
+        found[f"the {levels[most]:g} kV level"] = int(counts[most])
+    total = int(entries.sum())
+    smaller = {words: count for words, count in found.items() if 1 < count < total}
+    return {**smaller, "the whole network": total} if total > 1 else {}
 
 
 def _check_share(public: PublicNetwork, name: str, *, published: bool) -> None:
