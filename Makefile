@@ -4,15 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-full test-optional browser screens lint bench bench-grid audit faults census docs clean
+.PHONY: demo test test-full test-optional browser database screens lint bench bench-grid audit faults census docs clean
 
 demo: $(READY)
 	$(BIN)/gridveil demo --output demo-release
 
-test: lint browser
+test: lint browser database
 	$(BIN)/pytest -n auto
 
-test-full: lint browser
+test-full: lint browser database
 	GRIDVEIL_FULL=1 $(BIN)/pytest -n auto
 
 test-optional:
@@ -20,6 +20,9 @@ test-optional:
 
 browser:
 	@tests/plan/install-browser
+
+database:
+	@tests/support/install-postgres
 
 screens: $(READY) browser
 	PYTHONPATH=tests $(BIN)/python tests/report/screens.py
@@ -54,8 +57,9 @@ audit: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m museum --audit build/audit.json --docs docs/privacy/audit.md
 
 # Kills, full disks, damaged files and fuzzed inputs, and the tables of docs/privacy/faults.md.
-faults: $(READY)
+faults: $(READY) database
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/run.py
+	GRIDVEIL_FULL=1 $(BIN)/pytest tests/privacy/test_team_ledger.py tests/privacy/test_ledger.py -k "kill or overspend"
 
 # Every network of pandapower, PGLib and PyPSA, released once a parameter: docs/census.md.
 census: $(READY)

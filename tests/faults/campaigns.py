@@ -294,7 +294,7 @@ def at_time(moment: datetime) -> Iterator[None]:
             return moment
 
     with (
-        mock.patch("gridveil.privacy.ledger.file.datetime", Clock),
+        mock.patch("gridveil.privacy.ledger.store.datetime", Clock),
         mock.patch("gridveil.privacy.statement.datetime", Clock),
         mock.patch("gridveil.release.bundle.time.time", moment.timestamp),
     ):

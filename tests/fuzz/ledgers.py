@@ -87,5 +87,4 @@ def _forge(ledger: Ledger, data: bytes) -> None:
         kind.encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         kind, body = "charge", {}
-    with ledger._file.transaction() as (connection, _):
-        ledger._file.append(connection, kind, "farm 0", body)
+    ledger.write(lambda book: book.append(kind, "farm 0", body))

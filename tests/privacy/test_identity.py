@@ -89,8 +89,7 @@ def test_sketches_of_different_kinds_have_nothing_in_common():
 def test_a_sketch_that_makes_no_sense_is_damage(ledger, body):
     charge(ledger, "farm")
     forged = {**ledger.entries()[0].body, "sketch": body}
-    with ledger._file.transaction() as (connection, _):
-        ledger._file.append(connection, "charge", "farm", forged)
+    ledger.write(lambda book: book.append("charge", "farm", forged))
     with pytest.raises(LedgerError, match="can't be understood"):
         ledger.totals("farm")
 

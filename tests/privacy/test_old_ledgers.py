@@ -4,7 +4,6 @@
 a key that holds prose (capped, released and aborted), and one wind farm under two spellings.
 """
 
-import json
 import shutil
 import sqlite3
 from fractions import Fraction
@@ -16,6 +15,7 @@ from support.making import adjacency
 from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Step, Terms
+from gridveil.privacy.ledger.moving import move
 from gridveil.privacy.sealed import Limits
 
 OLD = Path(__file__).parent / "ledgers" / "before-versions.sqlite"
@@ -23,10 +23,21 @@ PROSE = "load (total published; two move, one up and one down)"
 
 
 @pytest.fixture
-def old(tmp_path):
+def ledger(backend):
+    return Ledger(backend.new())
+
+
+@pytest.fixture
+def old_file(tmp_path):
     path = tmp_path / "old.sqlite"
     shutil.copy(OLD, path)
     return Ledger(path)
+
+
+@pytest.fixture
+def old(backend, old_file):
+    """The old ledger as it is, or moved into a database."""
+    return old_file if backend.kind == "sqlite" else move(old_file, backend.empty())
 
 
 def load(words, alpha):
@@ -63,7 +74,7 @@ def test_a_smaller_alpha_after_an_old_charge_counts_six_times(old, words):
     made = charge(old, load(words, 5))
     assert (made.charged, made.spent) == (6, Fraction(17, 2))
     assert made.reference == {"load": Step(Fraction(30), "MW")}
-    assert Ledger(old.path).problems() == []
+    assert Ledger(old.place).problems() == []
     assert old.totals("south grid").spent == Fraction(17, 2)
 
 
@@ -86,16 +97,16 @@ def test_a_key_is_no_sentence(ledger, key):
     assert ledger.entries() == []
 
 
-def test_an_older_gridveil_refuses_what_this_one_added_to(old):
+def test_an_older_gridveil_refuses_what_this_one_added_to(old_file):
     def version():
-        connection = sqlite3.connect(old.path)
+        connection = sqlite3.connect(old_file.path)
         (found,) = connection.execute("PRAGMA user_version").fetchone()
         connection.close()
         return found
 
-    old.totals("south grid")
+    old_file.totals("south grid")
     assert version() == 1  # reading changes nothing
-    charge(old, load("load", 30))
+    charge(old_file, load("load", 30))
     # Format 2 would take a charge for a whole day for one for a single entry.
     assert version() == 3
 
@@ -104,8 +115,7 @@ def test_an_older_gridveil_refuses_what_this_one_added_to(old):
 def test_an_unknown_version_is_not_guessed_at(ledger, version):
     charge(ledger, load("load", 30))
     body = {**ledger.entries()[0].body, "version": version}
-    with ledger._file.transaction() as (connection, _):
-        ledger._file.append(connection, "charge", "south grid", json.loads(json.dumps(body)))
+    ledger.write(lambda book: book.append("charge", "south grid", body))
     with pytest.raises(LedgerError, match="can't be understood"):
         ledger.totals("south grid")
 

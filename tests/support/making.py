@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from gridveil.errors import BudgetRefused
 from gridveil.privacy.account import Account, open_account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Terms
@@ -61,3 +62,31 @@ def spend_some(account: Account, epsilon: object = 1) -> None:
         sensitivity=Sensitivity(Fraction(1, 10), "one entry moves by at most alpha"),
         epsilon=epsilon,
     )
+
+
+def charge(
+    ledger, epsilon=1, dataset="farm", *, alpha="0.1", parameter="power", clear=(), unit="MW"
+):
+    """Charge a release of made-up numbers."""
+    return ledger.charge(
+        Terms(
+            dataset,
+            epsilon=epsilon,
+            adjacency=[adjacency(parameter, alpha, unit)],
+            clear=clear,
+            purpose="a test",
+        )
+    )
+
+
+def race(place, results, times=50) -> None:
+    """Charge 1 to a dataset many times, and tell how often it was allowed."""
+    ledger = Ledger(place)
+    accepted = 0
+    for _ in range(times):
+        try:
+            charge(ledger, 1, "raced")
+            accepted += 1
+        except BudgetRefused:
+            pass
+    results.put(accepted)

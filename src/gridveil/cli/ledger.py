@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridveil.cli import typed
-from gridveil.cli.console import JsonOption, LedgerOption, err, out, plain, print_json, table
+from gridveil.cli.console import (
+    JsonOption,
+    LedgerOption,
+    err,
+    no_password,
+    out,
+    plain,
+    print_json,
+)
+from gridveil.cli.ledger_views import By, show_all, show_by, show_one, totals_table
+from gridveil.cli.outputs import EXPORT, PICTURE, check_output
 from gridveil.errors import InputError, show_exact
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from gridveil.privacy.ledger import Entry, Ledger, Totals
+    from gridveil.privacy.ledger import Ledger
 
 app = typer.Typer(help="See, cap and check what has been spent.", no_args_is_help=True)
 
@@ -25,18 +33,133 @@ def show(
     dataset: Annotated[
         str | None, typer.Argument(help="Show the entries of this dataset.", show_default=False)
     ] = None,
+    by: Annotated[
+        By | None,
+        typer.Option(
+            help="Add up what was spent by user, dataset or month, and draw it.",
+            show_default=False,
+        ),
+    ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw what was spent and what is left over time: a file .svg or .png.",
+            show_default=False,
+        ),
+    ] = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what every dataset has spent, or the entries of one.
 
-    Example: [cyan]gridveil ledger show turbine[/]
+    Example: [cyan]gridveil ledger show --by month --chart spent.svg[/]
     """
+    check_output(chart, PICTURE)
     found = _existing(ledger)
-    if dataset is None:
-        _show_all(found, as_json)
+    if chart is not None:
+        from gridveil.report.spending import draw_spending
+
+        draw_spending(found, dataset, chart)
+    if by is not None:
+        show_by(found, by, dataset, as_json)
+    elif dataset is None:
+        show_all(found, as_json)
     else:
-        _show_one(found, dataset, as_json)
+        show_one(found, dataset, as_json)
+
+
+@app.command()
+def create(
+    ledger: LedgerOption = None,
+    analysts: Annotated[
+        str | None,
+        typer.Option(
+            help="A role of the database whose members may charge and read.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Make a ledger in a PostgreSQL database, which you will own.
+
+    A ledger in a file needs no such command: the first release makes it.
+
+    Example: [cyan]gridveil ledger create --ledger postgresql://owner@db/gridveil --analysts team[/]
+    """
+    from gridveil.privacy.ledger import Address, ledger_place
+    from gridveil.privacy.ledger.tables import create as make
+
+    place = ledger_place(ledger)
+    if not isinstance(place, Address):
+        raise InputError(
+            f"{place} is not the address of a database.",
+            remedy="Write --ledger postgresql://USER@HOST/DATABASE. A file is made by itself.",
+        )
+    make(place, analysts=analysts)
+    out().print(f"Made a ledger in {plain(place)}.")
+
+
+@app.command()
+def copy(
+    source: Annotated[
+        str, typer.Argument(help="The ledger as it is: a file or an address.", show_default=False)
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="A file that does not exist yet, or a database without a ledger.",
+            show_default=False,
+        ),
+    ],
+    analysts: Annotated[
+        str | None,
+        typer.Option(
+            help="A role of the database whose members may charge and read.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Move a ledger into a database, or back into a file, and check both.
+
+    The old one is closed, so that nothing is spent twice; it says where the ledger is now.
+
+    Example: [cyan]gridveil ledger copy ledger.sqlite postgresql://owner@db/gridveil[/]
+    """
+    from gridveil.privacy.ledger.moving import move
+
+    no_password(source), no_password(target)
+    old = _existing(source)
+    new = move(old, target, analysts=analysts)
+    problems = [f"{one.place}: {text}" for one in (old, new) for text in one.problems()]
+    if problems:
+        raise InputError("; ".join(problems), remedy="Nothing was lost: the old one is whole.")
+    out().print(
+        f"{len(new.entries())} entries are in {plain(new.place)} now; both chains are whole.\n"
+        f"{plain(old.place)} is closed. Set GRIDVEIL_LEDGER, or give --ledger, from here on."
+    )
+
+
+@app.command()
+def export(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write.", show_default=False)
+    ],
+    ledger: LedgerOption = None,
+) -> None:
+    """Write the whole ledger to a JSON file, which an auditor can check without it.
+
+    It holds names, purposes and epsilons, and nothing private.
+
+    Example: [cyan]gridveil ledger export -o ledger.json[/]
+    """
+    import json
+
+    from gridveil.privacy.ledger.export import export_of
+
+    check_output(output, EXPORT)
+    body = export_of(_existing(ledger))
+    output.write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
+    out().print(
+        f"Wrote {len(body['entries'])} entries to {plain(output)}. "
+        f"Check it with: gridveil ledger verify --export {plain(output)}"
+    )
 
 
 @app.command()
@@ -103,8 +226,8 @@ def reference(
 
 def _show_changed(book: Ledger, dataset: str, *, known: bool) -> None:
     totals = book.totals(dataset)
-    out().print(f"Ledger {plain(book.path)}")
-    out().print(_table([totals]))
+    out().print(f"Ledger {plain(book.place)}")
+    out().print(totals_table([totals]))
     if not known:
         err().print(
             f"[yellow]note:[/] {plain(repr(totals.dataset))} is a new name in this ledger "
@@ -124,6 +247,12 @@ def verify(
         list[Path] | None,
         typer.Option("--bundle", help="A bundle that the ledger must know of. May be repeated."),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export", help="Check this exported ledger instead, without the ledger itself."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the ledger's chain, and that it holds the charges of your bundles.
@@ -133,8 +262,16 @@ def verify(
 
     Example: [cyan]gridveil ledger verify --bundle out/[/]
     """
-    found = _existing(ledger)
-    problems = found.problems()
+    if export is None:
+        found = _existing(ledger)
+        problems = found.problems()
+    else:
+        from gridveil.privacy.ledger import Ledger
+        from gridveil.privacy.ledger.export import Export
+
+        store = Export(export)
+        found = Ledger(store)
+        problems = found.problems() or store.wrong_totals()
     for folder in bundle or []:
         problems += [f"{folder}: {text}" for text in found.bundle_problems(*_recorded(folder))]
     entries = 0 if problems else len(found.entries())
@@ -149,15 +286,16 @@ def verify(
     raise typer.Exit(1 if problems else 0)
 
 
-def _existing(path: Path | None) -> Ledger:
-    from gridveil.privacy.ledger import Ledger, ledger_path
+def _existing(given: str | None) -> Ledger:
+    from gridveil.privacy.ledger import Ledger, ledger_place
 
-    if not os.path.exists(ledger_path(path)):
+    place = ledger_place(given)
+    if isinstance(place, Path) and not os.path.exists(place):
         raise InputError(
-            f"There is no ledger at {ledger_path(path)} yet.",
+            f"There is no ledger at {place} yet.",
             remedy="The first release or cap makes it; name another with --ledger.",
         )
-    return Ledger(path)
+    return Ledger(place)
 
 
 def _recorded(folder: Path) -> tuple[dict[str, Any], str]:
@@ -173,93 +311,3 @@ def _recorded(folder: Path) -> tuple[dict[str, Any], str]:
         ) from None
     recorded: dict[str, Any] = Statement.from_json(text).body["ledger"] or {}
     return recorded, hashlib.sha256(text).hexdigest()
-
-
-def _show_all(ledger: Ledger, as_json: bool) -> None:
-    all_totals = ledger.all_totals()
-    if as_json:
-        print_json({"ledger": str(ledger.path), "datasets": [_summary(one) for one in all_totals]})
-        return
-    out().print(f"Ledger {plain(ledger.path)}")
-    out().print(_table(all_totals))
-
-
-def _table(all_totals: list[Totals]) -> Table:
-    from gridveil.privacy.ledger import all_references
-
-    shown = table(
-        "dataset", "spent", "cap", "remaining", "reference alpha", "charges", "without release"
-    )
-    for one in all_totals:
-        alphas = ", ".join(f"{_named(key)}{alpha}" for key, alpha in all_references(one).items())
-        shown.add_row(
-            one.dataset,
-            show_exact(one.spent),
-            "none" if one.cap is None else show_exact(one.cap),
-            "unlimited" if one.remaining is None else show_exact(one.remaining),
-            alphas or "not fixed yet",
-            str(one.charges),
-            str(len(one.unreleased)),
-        )
-    return shown
-
-
-def _show_one(ledger: Ledger, dataset: str, as_json: bool) -> None:
-    entries = ledger.entries(dataset)
-    totals = ledger.totals(dataset)
-    if not entries:
-        raise InputError(
-            f"The ledger has no dataset {dataset!r}.",
-            remedy="gridveil ledger show lists those that it has.",
-        )
-    if as_json:
-        rows = [{"entry": e.number, "time": e.time, "kind": e.kind, **e.body} for e in entries]
-        print_json({**_summary(totals), "entries": rows})
-        return
-    shown = table("entry", "time", "what", "charged", "details", title=totals.dataset)
-    for entry in entries:
-        shown.add_row(str(entry.number), entry.time, *_line(entry, totals))
-    out().print(shown)
-    out().print(f"Spent {show_exact(totals.spent)} in all.")
-
-
-def _line(entry: Entry, totals: Totals) -> tuple[str, str, str]:
-    body = entry.body
-    if entry.kind == "charge":
-        alphas = ", ".join(f"{n} by {a['alpha']} {a['unit']}" for n, a in body["adjacency"].items())
-        open_charge = " (charged, no release recorded)" if entry.number in totals.unreleased else ""
-        counts = show_exact(totals.counted[entry.number])
-        distinct = body.get("distinct")
-        why = "" if distinct is None else f"; distinct data: {distinct['reason']}"
-        return "charge", counts, f"{body['purpose']}; {alphas}{why}{open_charge}"
-    if entry.kind == "reference":
-        steps = (f"{_named(n)}{a['alpha']} {a['unit']}".strip() for n, a in body["alpha"].items())
-        return "reference", "", ", ".join(steps)
-    if entry.kind == "cap":
-        return "cap", "", "none" if body["cap"] is None else f"at most {body['cap']}"
-    return entry.kind, "", f"of charge {body['charge']}"
-
-
-def _named(key: str) -> str:
-    from gridveil.privacy.ledger import ANY
-
-    return "" if key == ANY else f"{key} "
-
-
-def _summary(one: Totals) -> dict[str, Any]:
-    from gridveil.privacy.ledger import all_references
-
-    return {
-        "dataset": one.dataset,
-        "spent": str(one.spent),
-        "cap": None if one.cap is None else str(one.cap),
-        "remaining": None if one.remaining is None else str(one.remaining),
-        "reference_alpha": {
-            name: {"alpha": str(reference.alpha), "unit": reference.unit}
-            for name, reference in all_references(one).items()
-        },
-        "published_in_clear": sorted(one.clear),
-        "charges": one.charges,
-        "charges_without_release": sorted(one.unreleased),
-        "aborts": one.aborts,
-    }

@@ -39,6 +39,9 @@ _PAGE = (b"<!doctype html", b"<html")
 REPORT = Kind("an HTML report", {".html": _PAGE, ".htm": _PAGE})
 PARQUET = Kind("a Parquet file", {".parquet": (b"par1",)})
 PICTURE = Kind("a picture", {".png": (b"\x89png",), ".svg": (b"<?xml", b"<svg")})
+EXPORT = Kind(
+    "an exported ledger", {".json": (b'{\n  "kind": "gridveil', b'{\r\n  "kind": "gridveil')}
+)
 VERDICTS = Kind("a file of verdicts", {".json": (b'{\n  "gridveil":', b'{\r\n  "gridveil":')})
 
 
@@ -79,7 +82,7 @@ def check_output(path: Path | None, kind: Kind, inputs: Iterable[Path | str | No
 
 
 def check_bundle(
-    folder: Path, inputs: Iterable[Path | str], ledger: Path | None, *, force: bool
+    folder: Path, inputs: Iterable[Path | str], ledger: Path | str | None, *, force: bool
 ) -> Path:
     """Check, before anything is charged, that a bundle can be written and removes nothing needed.
 
@@ -90,7 +93,7 @@ def check_bundle(
     inputs
         What the command reads: files, folders, or names of built-in cases.
     ledger
-        The ledger's file, as the user gave it.
+        The ledger, as the user gave it.
     force
         Whether a bundle that is there may be replaced.
 
@@ -99,12 +102,13 @@ def check_bundle(
     InputError
         If it can't be written, or would take an input or the ledger away with an older bundle.
     """
-    from gridveil.privacy.ledger import ledger_path
+    from gridveil.privacy.ledger import ledger_place
     from gridveil.release.bundle import check_target
 
     target = check_target(folder, force=force)
     files = [path for one in inputs if os.path.exists(path := _expanded(one))]
-    for one in (*files, ledger_path(ledger)):
+    place = ledger_place(ledger)
+    for one in (*files, *([place] if isinstance(place, Path) else [])):
         if target.resolve() in Path(os.path.realpath(one)).parents:
             raise InputError(
                 f"{one} is inside {folder}, and a bundle's folder holds nothing but the bundle.",

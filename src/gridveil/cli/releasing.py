@@ -22,7 +22,7 @@ from gridveil.errors import InputError, LedgerWarning, PlanWarning, show_exact
 
 if TYPE_CHECKING:
     from gridveil.privacy.account import Account
-    from gridveil.privacy.ledger import Charge
+    from gridveil.privacy.ledger import Address, Charge
     from gridveil.privacy.noise import NoiseSource
     from gridveil.release.plan import Plan, Progress, Release
 
@@ -100,7 +100,7 @@ class Order:
 
     target: Path
     force: bool
-    ledger: Path | None
+    ledger: Path | str | None
     dataset: str | None
     distinct: str | None
     noise: NoiseSource | None
@@ -233,8 +233,9 @@ def charge_fields(account: Account) -> dict[str, Any]:
     }
 
 
-def _charge(account: Account) -> tuple[Charge, Path]:
+def _charge(account: Account) -> tuple[Charge, Path | Address]:
     # A command's release always has both: only a study has none.
     assert account.ledger is not None
     assert account.charge is not None
-    return account.charge, Path(account.ledger.path).absolute()
+    place = account.ledger.place
+    return account.charge, place.absolute() if isinstance(place, Path) else place

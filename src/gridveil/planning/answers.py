@@ -20,7 +20,7 @@ from gridveil.privacy.ledger import (
     Ledger,
     Totals,
     checked_name,
-    ledger_path,
+    ledger_place,
     refuse_exposed,
     steps_to_reference,
 )
@@ -41,7 +41,7 @@ class Planner:
     make
         Makes what can be planned, in the page's order.
     ledger
-        The ledger's file; it is read, and never made or changed.
+        The ledger's file or address; it is read, and never made or changed.
     worker
         What makes the runs: a process of its own by default.
     """
@@ -60,7 +60,7 @@ class Planner:
         """What the page needs before anything is chosen."""
         return {
             "version": __version__,
-            "ledger": str(ledger_path(self._given)),
+            "ledger": str(ledger_place(self._given)),
             "epsilons": EPSILONS,
             "kinds": [kind.to_json() for kind in self.kinds.values()],
         }
@@ -132,12 +132,12 @@ class Planner:
     def _budget(
         self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str
     ) -> dict[str, Any]:
-        path = ledger_path(self._given)
-        if not path.exists():  # opening it would make one
-            text = f"There is no ledger at {path} yet: the first release makes it."
+        place = ledger_place(self._given)
+        if isinstance(place, Path) and not place.exists():  # opening it would make one
+            text = f"There is no ledger at {place} yet: the first release makes it."
             return {"state": "none", "text": text}
         try:
-            totals = Ledger(path).totals(dataset)
+            totals = Ledger(place).totals(dataset)
             refuse_exposed(totals, *kind.exposure(choice, fields))
             charged = kind.charged(choice, fields)
             steps = max(steps_to_reference(totals, one) for one in charged)
@@ -155,7 +155,7 @@ class Planner:
     ) -> list[str]:
         words = [*kind.command(choice, fields), "--dataset", dataset]
         if self._given is not None:
-            words += ["--ledger", str(self._given)]
+            words += ["--ledger", str(ledger_place(self._given))]
         return words
 
 

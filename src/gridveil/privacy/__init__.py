@@ -17,7 +17,7 @@ and take about an hour.
 
 **The guarantee.** What is wrong here breaks it.
 
-1. `adjacency` (200): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
+1. `adjacency` (212): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
    ledger needs to compare promises.
 2. `sealed` (166): values that can't be looked at. Check that clipping is total, and `unseal`'s
    callers (a test lists them).
@@ -30,29 +30,33 @@ and take about an hour.
 
 5. `budget` (120): exact epsilon. `account` (142): what one release may spend, and did. Check that
    secure noise needs a charge.
-6. `ledger.terms` (84): what is paid for. `ledger.steps` (155): how many steps make up another.
-   `ledger.entries` (181): what is written, and its chain.
-7. `ledger.totals` (268): what entries add up to. Check `counts`, which is all of the arithmetic,
+6. `ledger.terms` (84): what is paid for. `ledger.steps` (157): how many steps make up another.
+   `ledger.entries` (184): what is written, and its chain.
+7. `ledger.totals` (269): what entries add up to. Check `counts`, which is all of the arithmetic,
    `in_force`, and what is refused. `ledger.references` (62): what an owner declares.
-8. `ledger.names` (70): under which name. `ledger.ledger` (269): charging. Check that the refusals,
+8. `ledger.names` (70): under which name. `ledger.ledger` (283): charging. Check that the refusals,
    the sum and the new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race; tests/faults tries.
 
-9. `ledger.file` (224): SQLite, and the check of the whole chain before anything is added.
-   `ledger.lock` (115): one name and one writer.
+9. `ledger.store` (139): the check of the whole chain before anything is added. Then the one that
+   you use. SQLite: `ledger.file` (156), and `ledger.lock` (115), one name and one writer.
+   PostgreSQL: `ledger.database` (156), the lock and lost answers; `ledger.tables` (136), who may do
+   what; `ledger.postgres` (143), connections. `ledger.moving` (85): there is one ledger at a time.
 
 **What is said.** `statement` (227): what a release says of all this. Check `make_statement`: each
 figure is the account's or the ledger's.
 
 **To be skipped**, and why: nothing here can lower what is counted or open a seal.
 
-- `words` (145), `strength` (144), `schema` (48): statements in words, classes and JSON.
+- `words` (157), `strength` (144), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
 - `ledger.old` (66): entries of version 1. A ledger that was begun since reads the same without it.
 - `ledger.identity` (103), `ledger.sketch` (83): an aid against second names of the same data. It
-  refuses and warns, by public rows alone. `ledger.told` (58): warnings.
-- `ledger.path` (99), `ledger.making` (117): where the file is, and that it is made in one step.
+  refuses and warns, by public rows alone. `ledger.told` (97): warnings.
+- `ledger.path` (106), `ledger.address` (67), `ledger.making` (137): where the ledger is, without
+  its password, and that a file is made in one step.
+- `ledger.bundles` (47), `ledger.export` (88): checks after the fact.
 
 The names in ``__all__`` are for whoever builds a mechanism of their own; the modules are internal.
 """

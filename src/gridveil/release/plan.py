@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from gridveil.errors import InputError, LedgerError, PlanWarning, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
-from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_path, unnamed
+from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_place, unnamed
 from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.words import WEAK, show_adjacency
@@ -165,7 +165,7 @@ class Plan(ABC, Generic[R]):
         Parameters
         ----------
         ledger
-            A ledger or its file; the user's own by default.
+            A ledger, its file or the address of its database; the user's own by default.
         dataset
             The ledger's name for the data; it may be left out once the ledger knows the data.
         distinct
@@ -178,7 +178,8 @@ class Plan(ABC, Generic[R]):
             warnings.warn(f"Unusual: {words}", PlanWarning, stacklevel=2)
         name = self.terms.dataset if dataset is None else dataset
         if not isinstance(ledger, Ledger):
-            if name is None and not ledger_path(ledger).exists():
+            place = ledger_place(ledger)
+            if name is None and isinstance(place, Path) and not place.exists():
                 raise unnamed()  # before a ledger is made for nothing
             ledger = Ledger(ledger)
         terms = replace(self.terms, dataset=name, sketch=self.sketch(), distinct=distinct)

@@ -28,6 +28,9 @@ from gridveil.privacy.ledger.steps import Step, positive, rational
 VERSION = 2
 """The scheme of keys that this code writes."""
 
+MOVED = "moved"
+"""The kind of the last entry of a ledger that is kept in another place now."""
+
 # -- the chain --------------------------------------------------------------------------------
 
 

@@ -1,48 +1,35 @@
 """The ledger's file: how entries are stored, read back and checked.
 
-SQLite, written ahead and synchronised, one immediate transaction an entry. Every write first
-checks the whole file and its chain: a flipped bit that lowered what was spent would let a dataset
-overspend, so a damaged ledger is neither added up nor added to. SQLite drops a damaged log without
-a word, so an entry is moved from the log into the file before anything is done that it is for.
-All this is done under a lock on the file itself (`lock`), since SQLite's belong to its name.
+SQLite, written ahead and synchronised, one immediate transaction an entry. SQLite drops a damaged
+log without a word, so an entry is moved from the log into the file before anything is done that it
+is for. All this is done under a lock on the file itself (`lock`): SQLite's belong to its name.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gridveil.errors import LedgerError, reason
-from gridveil.privacy.ledger.entries import (
-    Entry,
-    breaks,
-    canonical,
-    entry_hash,
-    first_link,
-    read_entry,
-)
+from gridveil.privacy.ledger.entries import Entry
 from gridveil.privacy.ledger.lock import locked, refuse_other_names
-from gridveil.privacy.ledger.making import FORMAT, made_in_one_step, write_new
-from gridveil.privacy.ledger.names import name_key
+from gridveil.privacy.ledger.making import insert, made_in_one_step, write_new
 from gridveil.privacy.ledger.path import refuse_network_file_system
+from gridveil.privacy.ledger.store import FORMAT, Book, Row, Store, T
 
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
 _READERS = 5.0  # seconds to wait for those that read while an entry goes from the log to the file
 
-Row = Sequence[Any]
 
-
-class LedgerFile:
+class LedgerFile(Store):
     """One file of entries. Opening makes it where it does not exist."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.place = self.path = path
         try:
             refuse_network_file_system(path)
             self._prepare()
@@ -86,65 +73,24 @@ class LedgerFile:
             if connection is not None:
                 connection.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[tuple[sqlite3.Connection, list[Entry]]]:
-        """An immediate transaction on a ledger that was found whole, and its entries so far."""
+    def write(self, work: Callable[[Book], T]) -> T:
+        """Do some work on the book, alone; keep what it appended, unless it raised an error."""
         with self.connect(alone=True) as connection:
             refuse_other_names(self.path)
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield connection, self._sound_entries(connection)
+                entries = self._sound(*_look(connection))
+                result = work(Book(self.id, entries, partial(_insert, connection), []))
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
             _put_log_away(connection)
+        return result
 
-    def append(
-        self, connection: sqlite3.Connection, kind: str, dataset: str, body: dict[str, Any]
-    ) -> Entry:
-        """Add an entry within a transaction.
-
-        Its body gets a random number, so that nobody who guesses an entry can check the guess by
-        a hash that was published.
-        """
-        last = connection.execute(
-            "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
-        ).fetchone()
-        number, previous = (last[0] + 1, last[1]) if last else (1, first_link(self.id))
-        # An older GridVeil would misread what is added from here on.
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        body = {**body, "salt": uuid.uuid4().hex}
-        digest = entry_hash(number, now, kind, dataset, body, previous)
-        connection.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, now, kind, dataset, name_key(dataset), canonical(body), previous, digest),
-        )
-        return Entry(number, now, kind, dataset, body, previous, digest)
-
-    def entries(self) -> list[Entry]:
-        """All entries, oldest first, or `LedgerError` where the file or its chain is damaged."""
+    def _look(self) -> tuple[list[Row], list[str]]:
         with self.connect() as connection:
-            return self._sound_entries(connection)
-
-    def problems(self) -> list[str]:
-        """Everything that is wrong with the file and its chain; empty where all is well."""
-        with self.connect() as connection:
-            return self._problems(connection, _rows(connection))
-
-    def hash_of(self, number: object) -> str | None:
-        """The hash of one entry, whether the rest is whole or not; None where it is not there."""
-        with self.connect() as connection:
-            return next((str(row[-1]) for row in _rows(connection) if row[0] == number), None)
-
-    def damaged(self, how: str) -> LedgerError:
-        """The error that says that the file can't be trusted."""
-        return LedgerError(
-            f"The ledger {self.path} is damaged: {how}.",
-            remedy="Nothing was released. Put its newest backup in its place and check it against "
-            "your bundles: gridveil ledger verify --bundle.",
-        )
+            return _look(connection)
 
     def _prepare(self) -> None:
         """Make the file if there is none, for its owner alone; refuse one that was emptied."""
@@ -172,11 +118,7 @@ class LedgerFile:
     def _check_format(self, connection: sqlite3.Connection) -> None:
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if found > FORMAT:
-            raise LedgerError(
-                f"The ledger {self.path} was written by a newer GridVeil (format {found}; this "
-                f"one knows {FORMAT}).",
-                remedy="Update GridVeil. The ledger was not changed.",
-            )
+            raise self.newer(found)
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         if {name for (name,) in tables} != {"ledger", "entries"}:
             raise LedgerError(
@@ -186,31 +128,21 @@ class LedgerFile:
         if found == 0:
             raise self.damaged("its format is gone")
 
-    def _problems(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> list[str]:
-        check = connection.execute("PRAGMA integrity_check").fetchone()[0]
-        if check != "ok":
-            return [f"the file is damaged ({check})"]
-        entries = [read_entry(row) for row in rows]
-        unreadable = [
-            f"entry {row[0]} can't be read"
-            for row, entry in zip(rows, entries, strict=True)
-            if entry is None
-        ]
-        return unreadable or list(breaks(self.id, [e for e in entries if e is not None]))
 
-    def _sound_entries(self, connection: sqlite3.Connection) -> list[Entry]:
-        rows = _rows(connection)
-        if problems := self._problems(connection, rows):
-            raise self.damaged(problems[0])
-        return [entry for entry in map(read_entry, rows) if entry is not None]
-
-
-def _rows(connection: sqlite3.Connection) -> list[Row]:
+def _look(connection: sqlite3.Connection) -> tuple[list[Row], list[str]]:
     # Never by the index or the key, which the chain does not cover.
-    return connection.execute(
+    rows: list[Row] = connection.execute(
         "SELECT number, time, kind, dataset, body, previous, hash FROM entries NOT INDEXED "
         "ORDER BY number"
     ).fetchall()
+    check = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    return rows, [] if check == "ok" else [f"the file is damaged ({check})"]
+
+
+def _insert(connection: sqlite3.Connection, entry: Entry) -> None:
+    # An older GridVeil would misread what is added from here on.
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    insert(connection, entry)
 
 
 def _put_log_away(connection: sqlite3.Connection) -> None:

@@ -5,10 +5,9 @@ A release is charged before it draws noise; a charge without a release stays spe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any
 from warnings import warn
 
@@ -20,14 +19,18 @@ from gridveil.errors import (
     LedgerWarning,
 )
 from gridveil.privacy.budget import Exact, exact
-from gridveil.privacy.ledger.entries import VERSION, Entry
+from gridveil.privacy.ledger.address import Address
+from gridveil.privacy.ledger.bundles import bundle_problems
+from gridveil.privacy.ledger.database import Database
+from gridveil.privacy.ledger.entries import MOVED, VERSION, Entry
 from gridveil.privacy.ledger.file import LedgerFile
 from gridveil.privacy.ledger.identity import identify
 from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.ledger.old import Reading
-from gridveil.privacy.ledger.path import ledger_path
+from gridveil.privacy.ledger.path import ledger_place
 from gridveil.privacy.ledger.references import Alphas, Declared, read_alphas
 from gridveil.privacy.ledger.steps import Step
+from gridveil.privacy.ledger.store import Book, Store, T
 from gridveil.privacy.ledger.terms import Charge, Terms
 from gridveil.privacy.ledger.told import doubts
 from gridveil.privacy.ledger.totals import (
@@ -39,53 +42,79 @@ from gridveil.privacy.ledger.totals import (
 
 
 class Ledger:
-    """The ledger in one file. Opening makes it where it does not exist.
+    """The ledger in a file, which is made if it does not exist, or in a database.
 
     Parameters
     ----------
-    path
-        The file; see `ledger_path` for the default.
+    place
+        The file, or the address of a database; see `ledger_place` for the default. Or a store
+        that was opened already.
     """
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        self._file = LedgerFile(ledger_path(path))
-        self.path = self._file.path
-        self.id = self._file.id
+    def __init__(self, place: Path | Address | Store | str | None = None) -> None:
+        self._store = place if isinstance(place, Store) else _open_store(ledger_place(place))
+        self.id = self._store.id
+
+    @property
+    def place(self) -> Path | Address:
+        """The file, or the address of the database without its password."""
+        return self._store.place
+
+    @property
+    def path(self) -> Path:
+        """The file of a ledger that is in one."""
+        if isinstance(self.place, Address):
+            raise LedgerError(f"The ledger {self.place} is in a database, not in a file.")
+        return self.place
 
     # -- writing ------------------------------------------------------------------------------
 
+    def write(self, work: Callable[[Book], T]) -> T:
+        """Do some work on the book of entries, alone: all of what it appends is kept, or nothing.
+
+        Nobody but the ledger's own modules calls it.
+        """
+
+        def checked(book: Book) -> T:
+            _refuse_moved(book.entries)
+            return work(book)
+
+        return self._store.write(checked)
+
     def charge(self, terms: Terms) -> Charge:
         """Charge a release, or change nothing and raise `LedgerRefused`."""
+        return self.write(lambda book: self._charge(book, terms))
+
+    def _charge(self, book: Book, terms: Terms) -> Charge:
         adjacency, hidden, clear = terms.adjacency, terms.private, terms.clear
-        with self._file.transaction() as (connection, entries):
-            everyone = self._everyone(entries)
-            name, warnings = identify(terms.dataset, terms.sketch, everyone, terms.distinct)
-            totals = everyone.get(name_key(name), Totals(name))
-            refuse_exposed(totals, hidden, clear)
-            refuse_other_parts(totals, hidden, clear)
-            factor = max(steps_to_reference(totals, one) for one in adjacency)
-            charged = terms.epsilon * factor
-            warnings += doubts(totals, adjacency)
-            _refuse_above_cap(totals, totals.facing(adjacency), charged, factor)
-            for words in warnings:
-                warn(words, LedgerWarning, stacklevel=2)
-            body: dict[str, Any] = {
-                "epsilon": str(terms.epsilon),
-                "charged": str(charged),
-                "version": VERSION,
-                "adjacency": {one.key: Step.of(one).to_json() for one in adjacency},
-                "clear": sorted(clear),
-                "private": sorted(hidden),
-                "purpose": terms.purpose,
-            }
-            if terms.sketch is not None:
-                body["sketch"] = terms.sketch.to_json()
-            if terms.distinct is not None:
-                like = {key for key, one in everyone.items() if one.looks_like(terms.sketch)}
-                others = sorted(like - {name_key(totals.dataset)})
-                body["distinct"] = {"from": others, "reason": terms.distinct}
-            entry = self._file.append(connection, "charge", totals.dataset, body)
-            self._add(totals, entry, Reading())
+        everyone = self._everyone(book.entries)
+        name, warnings = identify(terms.dataset, terms.sketch, everyone, terms.distinct)
+        totals = everyone.get(name_key(name), Totals(name))
+        refuse_exposed(totals, hidden, clear)
+        refuse_other_parts(totals, hidden, clear)
+        factor = max(steps_to_reference(totals, one) for one in adjacency)
+        charged = terms.epsilon * factor
+        warnings += doubts(totals, adjacency)
+        _refuse_above_cap(totals, totals.facing(adjacency), charged, factor)
+        for words in warnings:
+            warn(words, LedgerWarning, stacklevel=2)
+        body: dict[str, Any] = {
+            "epsilon": str(terms.epsilon),
+            "charged": str(charged),
+            "version": VERSION,
+            "adjacency": {one.key: Step.of(one).to_json() for one in adjacency},
+            "clear": sorted(clear),
+            "private": sorted(hidden),
+            "purpose": terms.purpose,
+        }
+        if terms.sketch is not None:
+            body["sketch"] = terms.sketch.to_json()
+        if terms.distinct is not None:
+            like = {key for key, one in everyone.items() if one.looks_like(terms.sketch)}
+            others = sorted(like - {name_key(totals.dataset)})
+            body["distinct"] = {"from": others, "reason": terms.distinct}
+        entry = book.append("charge", totals.dataset, body)
+        self._add(totals, entry, Reading())
         return Charge(
             self.id,
             entry.number,
@@ -122,18 +151,20 @@ class Ledger:
         """
         amount = None if cap is None else str(exact(cap, name="the cap"))
         wanted = None if alpha is None else read_alphas(alpha)
-        with self._file.transaction() as (connection, entries):
-            totals = self._totals(dataset, entries)
+
+        def work(book: Book) -> None:
+            totals = self._totals(dataset, book.entries)
             if wanted is not None:
-                self._declare(connection, totals, wanted)
+                _declare(book, totals, wanted)
             elif amount is not None and not totals.declared:
                 raise InputError(
                     f"A cap of {totals.dataset!r} needs the alpha that it is about: epsilon 1 for "
                     "steps of 30 MW is not epsilon 1 for steps of 0.03 MW.",
                     remedy="Declare it with --alpha (alpha=): 30, capacity=30,load=10 or 15%.",
                 )
-            body = {"version": VERSION, "cap": amount}
-            self._file.append(connection, "cap", totals.dataset, body)
+            book.append("cap", totals.dataset, {"version": VERSION, "cap": amount})
+
+        self.write(work)
 
     def set_reference(self, dataset: str, alpha: Alphas) -> None:
         """Declare or raise the reference alpha: the step that a dataset's epsilons add up for.
@@ -150,16 +181,7 @@ class Ledger:
             each parameter: ``{"capacity": 30, "cost": 1}``.
         """
         wanted = read_alphas(alpha)
-        with self._file.transaction() as (connection, entries):
-            self._declare(connection, self._totals(dataset, entries), wanted)
-
-    def _declare(
-        self, connection: Connection, totals: Totals, wanted: Mapping[str, Declared]
-    ) -> None:
-        totals.check_declared(wanted)
-        alphas = {key: {"alpha": str(one.alpha), "unit": one.unit} for key, one in wanted.items()}
-        body = {"version": VERSION, "alpha": alphas}
-        self._file.append(connection, "reference", totals.dataset, body)
+        self.write(lambda book: _declare(book, self._totals(dataset, book.entries), wanted))
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -179,62 +201,35 @@ class Ledger:
         LedgerError
             If the chain does not hold: what a damaged ledger adds up to is not to be trusted.
         """
-        found = self._file.entries()
+        found = self._store.entries()
         return found if dataset is None else _of(dataset, found)
 
     def problems(self) -> list[str]:
-        """Everything that is wrong with the file and its chain; empty where all is well."""
-        return self._file.problems()
+        """Everything that is wrong with its chain and where it is kept; empty if all is well."""
+        return self._store.problems()
 
     def bundle_problems(
         self, recorded: dict[str, Any], statement_sha256: str | None = None
     ) -> list[str]:
-        """What is wrong between a bundle and this ledger.
+        """What is wrong between a bundle, by what its statement says of the ledger, and this one.
 
-        Parameters
-        ----------
-        recorded
-            What the bundle's statement says of the ledger.
-        statement_sha256
-            The digest of the statement's file, to be compared with the one that was released.
+        With the digest of the statement's file, whether it is the one that was released.
         """
-        if recorded.get("ledger") != self.id:
-            return ["the bundle was charged to another ledger"]
-        number = recorded.get("entry")
-        found = self._file.hash_of(number)
-        if found is None:
-            return [
-                f"entry {number}, which the bundle was charged to, is not in the ledger: its "
-                "tail was cut off or an older copy was put back"
-            ]
-        if found != recorded.get("hash"):
-            return [f"entry {number} is not the one that the bundle was charged to"]
-        released = [] if self.problems() else self._released(number)
-        if statement_sha256 is not None and released and statement_sha256 not in released:
-            return ["its statement is not the one that was released"]
-        return []
-
-    def _released(self, charge: object) -> list[object]:
-        """The digests of the statements that were released for a charge."""
-        return [
-            entry.body.get("statement")
-            for entry in self.entries()
-            if entry.kind == "release" and entry.body.get("charge") == charge
-        ]
+        return bundle_problems(self._store, recorded, statement_sha256)
 
     def __repr__(self) -> str:
         try:
             state = f"{len(self.all_totals())} datasets"
         except LedgerError:
             state = "damaged"
-        return f"Ledger({str(self.path)!r}, {state})"
+        return f"Ledger({str(self.place)!r}, {state})"
 
     def _note(self, kind: str, charge: Charge, body: dict[str, Any]) -> None:
-        with self._file.transaction() as (connection, _):
-            self._file.append(connection, kind, charge.dataset, body)
+        self.write(lambda book: book.append(kind, charge.dataset, body))
 
     def _everyone(self, entries: Sequence[Entry]) -> dict[str, Totals]:
         """The totals of every dataset by the key of its name."""
+        _refuse_moved(entries)
         found: dict[str, tuple[Totals, Reading]] = {}
         for entry in entries:
             key = name_key(entry.dataset)
@@ -245,6 +240,7 @@ class Ledger:
 
     def _totals(self, dataset: str, entries: Sequence[Entry]) -> Totals:
         name = checked_name(dataset)
+        _refuse_moved(entries)
         return self._everyone(_of(dataset, entries)).get(name_key(name), Totals(name))
 
     def _add(self, totals: Totals, entry: Entry, reading: Reading) -> None:
@@ -252,7 +248,25 @@ class Ledger:
             if (said := reading.said(entry)) is not None:
                 totals.add(said)
         except (ArithmeticError, AttributeError, LookupError, LedgerRefused, TypeError, ValueError):
-            raise self._file.damaged(f"entry {entry.number} can't be understood") from None
+            raise self._store.damaged(f"entry {entry.number} can't be understood") from None
+
+
+def _open_store(place: Path | Address) -> Store:
+    return Database(place) if isinstance(place, Address) else LedgerFile(place)
+
+
+def _refuse_moved(entries: Sequence[Entry]) -> None:
+    if entries and entries[-1].kind == MOVED:
+        raise LedgerError(
+            f"This ledger is kept in {entries[-1].body.get('to')} now.",
+            remedy="Name that one: --ledger or GRIDVEIL_LEDGER. Nothing is charged to the old one.",
+        )
+
+
+def _declare(book: Book, totals: Totals, wanted: Mapping[str, Declared]) -> None:
+    totals.check_declared(wanted)
+    alphas = {key: {"alpha": str(one.alpha), "unit": one.unit} for key, one in wanted.items()}
+    book.append("reference", totals.dataset, {"version": VERSION, "alpha": alphas})
 
 
 def _refuse_above_cap(totals: Totals, facing: Totals, charged: Fraction, factor: int) -> None:

@@ -11,16 +11,13 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-FORMAT = 3
-"""A file becomes one of this format with the first entry that is added.
-
-Format 1 had keys without a version. Format 2 knew no blocks of time and no shares of a value: who
-reads a charge for a whole day as one for a record counts the next record once, not 144 times.
-"""
+from gridveil.privacy.ledger.entries import Entry, canonical
+from gridveil.privacy.ledger.names import name_key
+from gridveil.privacy.ledger.store import FORMAT
 
 _ENDING = ".new"
 _DEAD = 3600.0  # seconds after which a file that was never finished is surely nobody's
@@ -95,15 +92,34 @@ def left_over(path: Path) -> list[Path]:
     return [one for one in found if one.name.startswith(f".{path.name[:100]}.")]
 
 
-def write_new(path: Path) -> None:
-    """Write an empty ledger to a file that nobody else knows of."""
+def insert(connection: sqlite3.Connection, entry: Entry) -> None:
+    """Write one entry, as it is."""
+    connection.execute(
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            entry.number,
+            entry.time,
+            entry.kind,
+            entry.dataset,
+            name_key(entry.dataset),
+            canonical(entry.body),
+            entry.previous,
+            entry.hash,
+        ),
+    )
+
+
+def write_new(path: Path, ledger: str | None = None, entries: Sequence[Entry] = ()) -> None:
+    """Write a ledger to a file that nobody else knows of: a new one, or one that moves here."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("BEGIN IMMEDIATE")
         for statement in _split(_SCHEMA):
             connection.execute(statement)
-        connection.execute("INSERT INTO ledger VALUES (?)", (str(uuid.uuid4()),))
+        connection.execute("INSERT INTO ledger VALUES (?)", (ledger or str(uuid.uuid4()),))
+        for entry in entries:
+            insert(connection, entry)
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")

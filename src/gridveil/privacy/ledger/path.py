@@ -1,4 +1,4 @@
-"""Where the ledger's file is. Never on a network file system, whose locks can't be trusted."""
+"""Where the ledger is. A file is never on a network file system, whose locks can't be trusted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from gridveil.errors import LedgerError
+from gridveil.privacy.ledger.address import Address
 
 _NETWORK = {
     "9p", "afp", "afpfs", "afs", "beegfs", "ceph", "cifs", "coda", "drvfs", "fuse.ceph",
@@ -18,12 +19,18 @@ _NETWORK = {
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-def ledger_path(given: Path | str | None = None) -> Path:
-    """The ledger's file: as given, else ``GRIDVEIL_LEDGER``, else in the user's data folder."""
-    if given is not None:
-        return _expanded(given)
-    if from_environment := os.environ.get("GRIDVEIL_LEDGER"):
-        return _expanded(from_environment)
+def ledger_place(given: Path | Address | str | None = None) -> Path | Address:
+    """Where the ledger is: as given, else ``GRIDVEIL_LEDGER``, else in the user's data folder.
+
+    A file, or the address of a database: ``postgresql://USER@HOST/DATABASE``.
+    """
+    wanted = given if given is not None else os.environ.get("GRIDVEIL_LEDGER")
+    if isinstance(wanted, Address):
+        return wanted
+    if isinstance(wanted, str) and Address.like(wanted):
+        return Address(wanted)
+    if wanted is not None and (given is not None or wanted):
+        return _expanded(wanted)
     import platformdirs
 
     return Path(platformdirs.user_data_dir("gridveil", appauthor=False)) / "ledger.sqlite"
