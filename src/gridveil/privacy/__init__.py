@@ -17,7 +17,7 @@ and take about an hour.
 
 **The guarantee.** What is wrong here breaks it.
 
-1. `adjacency` (212): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
+1. `adjacency` (232): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
    ledger needs to compare promises.
 2. `sealed` (166): values that can't be looked at. Check that clipping is total, and `unseal`'s
    callers (a test lists them).
@@ -41,15 +41,15 @@ and take about an hour.
 
 9. `ledger.store` (139): the check of the whole chain before anything is added. Then the one that
    you use. SQLite: `ledger.file` (156), and `ledger.lock` (115), one name and one writer.
-   PostgreSQL: `ledger.database` (156), the lock and lost answers; `ledger.tables` (136), who may do
-   what; `ledger.postgres` (143), connections. `ledger.moving` (85): there is one ledger at a time.
+   PostgreSQL: `ledger.database` (157), the lock and lost answers; `ledger.tables` (136), who may do
+   what; `ledger.postgres` (145), connections. `ledger.moving` (85): there is one ledger at a time.
 
-**What is said.** `statement` (227): what a release says of all this. Check `make_statement`: each
+**What is said.** `statement` (231): what a release says of all this. Check `make_statement`: each
 figure is the account's or the ledger's.
 
 **To be skipped**, and why: nothing here can lower what is counted or open a seal.
 
-- `words` (157), `strength` (144), `schema` (48): statements in words, classes and JSON.
+- `words` (199), `strength` (144), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
 - `ledger.old` (66): entries of version 1. A ledger that was begun since reads the same without it.
 - `ledger.identity` (103), `ledger.sketch` (83): an aid against second names of the same data. It

@@ -43,10 +43,10 @@ _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ROWS = "SELECT number, time, kind, dataset, body, previous, hash FROM gridveil.entries"
 _STATE = """
 SELECT current_setting('fsync'), session_user::text,
-    (SELECT count(*) FROM pg_catalog.pg_trigger AS t
+    ARRAY(SELECT t.tgname::text FROM pg_catalog.pg_trigger AS t
      JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE n.nspname = 'gridveil' AND t.tgenabled IN ('O', 'A') AND NOT t.tgisinternal)
+     WHERE n.nspname = 'gridveil' AND t.tgenabled IN ('O', 'A'))
 """
 
 
@@ -101,7 +101,8 @@ class Database(Store):
         )
         result = work(book)
         sent.append(result)
-        connection.execute("COMMIT")
+        if connection.execute("COMMIT").statusmessage != "COMMIT":
+            raise self.damaged("the database undid a charge that it did not refuse")
         return result
 
     def _look(self) -> tuple[list[Row], list[str]]:
@@ -116,11 +117,11 @@ class Database(Store):
         return rows, wrong if found == self.id else [*wrong, "its number was changed"]
 
     def _rows(self, connection: Connection) -> tuple[list[Row], list[str], str]:
-        fsync, user, triggers = connection.execute(_STATE).fetchone() or ("", "", 0)
+        fsync, user, triggers = connection.execute(_STATE).fetchone() or ("", "", [])
         wrong = []
         if fsync != "on":
             wrong.append("its server may lose what it confirmed (fsync is off)")
-        if triggers != len(TRIGGERS):
+        if not set(TRIGGERS) <= set(triggers):
             wrong.append("the triggers that keep its entries as they are have been taken away")
         rows: list[Row] = [*sorted(connection.execute(_ROWS).fetchall())]
         return rows, wrong, str(user)

@@ -72,7 +72,9 @@ def connected(place: Address) -> Iterator[Connection]:
     try:
         yield connection
     except psycopg.Error as problem:
-        if connection.closed or problem.sqlstate is None or problem.sqlstate.startswith("57P0"):
+        # Without a state it is not the server that speaks; 57P01 to 57P03: it ends or begins.
+        silent = problem.sqlstate is None and isinstance(problem, psycopg.OperationalError)
+        if connection.closed or silent or (problem.sqlstate or "").startswith("57P0"):
             raise Lost from None
         raise _said(place, problem) from None
     finally:
