@@ -124,6 +124,7 @@ FORMATS = {
     "matpower": "MATPOWER",
     "pandapower": "pandapower",
     "pypsa": "PyPSA",
+    "psse": "PSS/E",
     "powsybl": "XIIDM, CGMES, UCTE, IEEE-CDF (written as XIIDM)",
 }
 

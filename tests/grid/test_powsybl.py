@@ -19,6 +19,7 @@ from gridveil.grid.io import powsybl as fmt
 from gridveil.grid.io import read_case
 from gridveil.grid.io.powsybl.tables import build
 from gridveil.grid.io.powsybl.tree import Tree, text_of
+from gridveil.grid.model.checks import check
 
 pp = pytest.importorskip("pypowsybl", reason="pypowsybl is not installed")
 
@@ -462,7 +463,7 @@ class _Format:
 
     @staticmethod
     def read(one):
-        return fmt.from_tree(one, "case")
+        return check(fmt.from_tree(one, "case"))
 
     @staticmethod
     def write(read):

@@ -237,6 +237,7 @@ FORMATS: dict[str, Format] = {
         {kind: kind for kind in _TYPES},
         needs="pypsa",
     ),
+    "psse": Format("triangle.raw", of.write_raw, of.SPELLINGS, costs=False),
     "powsybl": Format(
         "triangle.xiidm", of.write_xiidm, of.SPELLINGS, needs="pypowsybl", costs=False
     ),

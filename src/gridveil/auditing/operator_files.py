@@ -78,3 +78,38 @@ def write_xiidm(path: Path, parts: Mapping[str, Values], show: Callable[[float],
         f"{''.join(stations)}{''.join(lines)}</iidm:network>\n",
         encoding="utf-8",
     )
+
+
+def write_raw(path: Path, parts: Mapping[str, Values], show: Callable[[float], str]) -> None:
+    """The triangle as a PSS/E case; other ratings, names, results and comments copy it."""
+    found = {**VALUES, **parts}
+    draw, unit, line = (
+        show if name in parts else str for name in ("load", "generator_limit", "capacity")
+    )
+    note = " ".join(show(value) for values in parts.values() for value in values)
+    limits = found["generator_limit"]
+    lines = [f"0, 100.0, 33, 0, 0, 60.0 / {note}", note, note]
+    lines += [
+        f"{at}, 'BUS {at}', {_VOLTAGE}, {kind}, 1, 1, 1, 1.0, 0.0"
+        for at, kind in ((1, 3), (2, 1), (3, 2))
+    ]
+    lines += ["0 / END OF BUS"]
+    lines += [
+        f"{at}, '1', 1, 1, 1, {draw(load)}, {draw(0.3 * load)}, 0, 0, 0, 0 / {note}"
+        for at, load in zip((2, 3), found["load"], strict=True)
+    ]
+    lines += ["0 / END OF LOAD", "0 / END OF FIXED SHUNT"]
+    lines += [
+        f"{at}, '1', {unit(low)}, 0, {unit(0.3 * high)}, {unit(-0.3 * high)}, 1.0, 0, "
+        f"{unit(high)}, 0, 1, 0, 0, 1, 1, 100, {unit(high)}, {unit(low)}"
+        for at, low, high in ((1, limits[0], limits[2]), (3, limits[1], limits[3]))
+    ]
+    lines += ["0 / END OF GENERATOR"]
+    lines += [
+        f"{a}, {b}, '1', 0.01, {x}, 0, {line(rating)}, {line(rating)}, {line(1.25 * rating)}, "
+        f"0, 0, 0, 0, 1 / {note}"
+        for (a, b, x), rating in zip(LINES, found["capacity"], strict=True)
+    ]
+    # A rating of 0 is no limit.
+    lines += ["1, 3, '2', 0.1, 9.0, 0, 0, 0, 0, 0, 0, 0, 0, 1", "0 / END OF BRANCH"]
+    path.write_text("\n".join([*lines, "0 / END OF TRANSFORMER", "Q", ""]), encoding="utf-8")

@@ -16,7 +16,7 @@ def command(
         Path | None,
         typer.Option(
             help="A file that is public, to measure accuracy on instead of built-in data: records "
-            "(CSV, Parquet) or a network (.m, .json, .nc, .xiidm)."
+            "(CSV, Parquet) or a network (.m, .raw, .json, .nc, .xiidm)."
         ),
     ] = None,
     speed: Annotated[str, typer.Option(help="Its column of wind speed.")] = "wind_speed",

@@ -21,9 +21,8 @@ CaseArgument = Annotated[
     str,
     typer.Argument(
         metavar="CASE",
-        help="A MATPOWER (.m), pandapower (.json), PyPSA (.nc), XIIDM (.xiidm), CGMES (.zip), UCTE "
-        "(.uct) or IEEE-CDF (.txt) file, or the built-in rts96 or "
-        "rts96-paper.",
+        help="A MATPOWER (.m), PSS/E (.raw), pandapower (.json), PyPSA (.nc), XIIDM (.xiidm), "
+        "CGMES (.zip), UCTE (.uct) or IEEE-CDF (.txt) file, or the built-in rts96 or rts96-paper.",
         show_default=False,
     ),
 ]

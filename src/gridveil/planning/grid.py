@@ -106,7 +106,7 @@ class Grid(Kind):
             "file",
             "Your case",
             "case.m",
-            "MATPOWER, pandapower, PyPSA, XIIDM. It is not opened here.",
+            "MATPOWER, PSS/E, pandapower, PyPSA, XIIDM. It is not opened here.",
         ),
         Field(
             "population",

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import warnings
 from collections import Counter
@@ -56,6 +57,7 @@ SUFFIXES = {
     ".m": "matpower",
     ".json": "pandapower",
     ".nc": "pypsa",
+    ".raw": "psse",
     **dict.fromkeys((".xiidm", ".iidm", ".zip", ".uct", ".txt"), "powsybl"),
 }
 """Formats by the ends of their files; of several ends the first is what a release is written as."""
@@ -72,7 +74,7 @@ class Source:
     Parameters
     ----------
     kind
-        The format: ``"matpower"``, ``"pandapower"``, ``"pypsa"`` or ``"powsybl"``.
+        The format: ``"matpower"``, ``"pandapower"``, ``"pypsa"``, ``"psse"`` or ``"powsybl"``.
     data
         What the format's module keeps; its own business.
     private
@@ -126,6 +128,11 @@ def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         pass  # whose words would show the entry
     raise InputError(f"{name} has entries that are not numbers.", remedy="Correct them.")
+
+
+def over(value: float, by: float) -> float:
+    """A quotient; not a number where there is none, which the check of a network finds."""
+    return value / by if by else math.nan
 
 
 def numbered(names: Iterable[str]) -> tuple[str, ...]:
@@ -237,9 +244,9 @@ def read_case(
     Parameters
     ----------
     source
-        A MATPOWER case (``.m``), a pandapower net or its ``.json`` file, a PyPSA network or its
-        ``.nc`` file, a pypowsybl network or a file that pypowsybl reads (``.xiidm``, CGMES in a
-        ``.zip``, UCTE ``.uct``, IEEE-CDF ``.txt``).
+        A MATPOWER (``.m``) or PSS/E (``.raw``) case, a pandapower net or its ``.json`` file, a
+        PyPSA network or its ``.nc`` file, a pypowsybl network or a file that pypowsybl reads
+        (``.xiidm``, CGMES in a ``.zip``, UCTE ``.uct``, IEEE-CDF ``.txt``).
     snapshot
         PyPSA: which snapshot to read; needed if there are several.
     full_availability

@@ -21,11 +21,34 @@ _BRANCHES = "line twoWindingsTransformer threeWindingsTransformer danglingLine"
 _LIMITS = "currentLimits apparentPowerLimits activePowerLimits"
 _AT = "bus connectableBus node"
 _ENDS = "voltageLevelId bus connectableBus node selectedOperationalLimitsGroupId"
+_RATED_AS = "as the released first rating."
+_ON_RATING = "if given on a rating: on the system's base with three digits, no magnetising."
+_PARTS = "other parts of the private load, or near a multiple of it: 0 in this release."
 _REGULATED = "what a phase shifter holds is often a limit: it stays at its tap in the release."
 _LINE = (
     "one limit for a line: all of its sides and durations follow the released capacity by public "
     "ratios."
 )
+
+_OWNERS = "O1 F1 O2 F2 O3 F3 O4 F4"
+_RATES = "RATEA RATEB RATEC " + " ".join(f"RATE{at}" for at in range(1, 13))
+_PAIRS = "R1_2 X1_2 SBASE1_2 R2_3 X2_3 SBASE2_3 R3_1 X3_1 SBASE3_1"
+_WINDINGS = " ".join(
+    f"{name}{winding}"
+    for winding in "123"
+    for name in (
+        *("WINDV", "NOMV", "ANG", "COD", "CONT", "NODE", "RMA", "RMI", "VMA", "VMI", "NTP", "TAB"),
+        *("CR", "CX", "CNXA"),
+    )
+)
+_WINDING_RATES = " ".join(f"{name}_{w}" for w in "123" for name in _RATES.split())
+_FIRST = ("RATEA", "RATE1")
+_FIRST_OF = " ".join(f"{name}_{w}" for w in "123" for name in _FIRST)
+
+
+def _others(rates: str, first: str) -> str:
+    return " ".join(name for name in rates.split() if name not in first.split())
+
 
 KEPT: dict[str, dict[str, str]] = {
     "powsybl": {
@@ -76,6 +99,21 @@ KEPT: dict[str, dict[str, str]] = {
         "operationalLimitsGroup": "id",
         **dict.fromkeys(_LIMITS.split(), "permanentLimit"),
         "temporaryLimit": "name acceptableDuration value fictitious",
+    },
+    "psse": {
+        "BUS": "I NAME BASKV IDE AREA ZONE OWNER NVHI NVLO EVHI EVLO",
+        "LOAD": "I ID STAT AREA ZONE PL QL IP IQ YP YQ OWNER SCALE INTRPT DGENP DGENQ DGENM "
+        "LOADTYPE",
+        "FIXSHUNT": "I ID STATUS GL BL",
+        "GEN": f"I ID QT QB VS IREG NREG MBASE ZR ZX RT XT GTAP STAT RMPCT PT PB BASLOD {_OWNERS} "
+        "WMOD WPF",
+        "BRANCH": f"I J CKT R X B NAME {_RATES} GI BI GJ BJ ST MET LEN {_OWNERS}",
+        "TRANSFORMER": f"I J K CKT CW CZ CM MAG1 MAG2 NMETR NAME STAT {_OWNERS} VECGRP "
+        f"{_PAIRS} {_WINDINGS} {_WINDING_RATES}",
+        "AREA": "I ISW NAME",
+        "ZONE": "I NAME",
+        "OWNER": "I NAME",
+        **dict.fromkeys(("TWODC", "IMPCOR", "MSLINE", "SWSHUNT"), "numbers"),
     },
 }
 
@@ -141,5 +179,51 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "kept if it is a short label, else dropped: " + TEXT,
             some=True,
         ),
+    ),
+    "psse": (
+        Rule("BRANCH", " ".join(_FIRST), "capacity", "released", NOISE),
+        Rule("BRANCH", _others(_RATES, " ".join(_FIRST)), "capacity", "rewritten", _RATED_AS),
+        Rule("TRANSFORMER", _FIRST_OF, "capacity", "released", NOISE),
+        Rule("TRANSFORMER", _others(_WINDING_RATES, _FIRST_OF), "capacity", "rewritten", _RATED_AS),
+        Rule(
+            "TRANSFORMER",
+            f"CZ CM MAG1 MAG2 {_PAIRS}",
+            "capacity",
+            "rewritten",
+            _ON_RATING,
+            some=True,
+        ),
+        Rule("BRANCH TRANSFORMER", "NAME", "capacity", "dropped", NAMES),
+        Rule("TRANSFORMER", "VECGRP", "capacity", "dropped", TEXT),
+        Rule("BRANCH", "LEN", "capacity", "dropped", "lengths tell the rating of a known type."),
+        Rule("LOAD", "PL", "load", "released", NOISE),
+        Rule("LOAD", "QL IP IQ YP YQ DGENP DGENQ", "load", "dropped", _PARTS),
+        Rule("LOAD", "LOADTYPE", "load", "dropped", TEXT),
+        Rule("GEN", "PT PB", "generator_limit", "released", NOISE),
+        Rule("GEN", "QT QB", "generator_limit", "rewritten", REACH),
+        Rule("GEN", "MBASE ZR ZX RT XT GTAP", "generator_limit", "dropped", SIZE),
+        Rule("GEN", "WMOD WPF", "generator_limit", "dropped", SIZE),
+        Rule("GEN", "PG", EVERY, "rewritten", DISPATCH),
+        Rule("GEN", "QG", EVERY, "dropped", RESULTS),
+        Rule("BUS", "VM VA", EVERY, "rewritten", STATE),
+        Rule("BUS", "IDE", EVERY, "rewritten", "a bus that runs a unit is PV, any other PQ."),
+        Rule("TRANSFORMER", "VMSTAR ANSTAR", EVERY, "dropped", STATE),
+        Rule("AREA", "PDES PTOL", EVERY, "dropped", "an exchange is a sum of private loads."),
+        Rule(
+            "BUS LOAD BRANCH TRANSFORMER AREA ZONE OWNER",
+            "NAME VECGRP LOADTYPE",
+            EVERY,
+            "rewritten",
+            "kept if it is a short label, else dropped: " + TEXT,
+            some=True,
+        ),
+        Rule(
+            "TWODC IMPCOR MSLINE SWSHUNT",
+            "texts",
+            EVERY,
+            "rewritten",
+            "kept if they are short labels, else dropped: " + TEXT,
+        ),
+        Rule("more", "titles comments", EVERY, "dropped", TEXT),
     ),
 }

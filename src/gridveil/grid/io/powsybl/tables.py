@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io import numbered
+from gridveil.grid.io import numbered, over
 from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, Places, Tree, elements, number
 from gridveil.grid.model.network import Branches, Buses, Generators, Network
 from gridveil.grid.model.reference_buses import with_references
@@ -161,8 +161,8 @@ def _branches(root: ET.Element, places: Places) -> tuple[dict[str, Any], list[Li
             rows.append((start, end, *_transformer(element, "", voltage, other), on))
         else:
             base = voltage * other / BASE_MVA
-            rows.append((start, end, number(element, "r") / base, number(element, "x") / base,
-                         1.0, 0.0, on))  # fmt: skip
+            r, x = (over(number(element, name), base) for name in "rx")
+            rows.append((start, end, r, x, 1.0, 0.0, on))
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     names = ("from_bus", "to_bus", "resistance", "reactance", "tap", "shift", "in_service")
     kinds: tuple[type, ...] = (*(np.int64,) * 2, *(np.float64,) * 4, np.bool_)
@@ -204,7 +204,9 @@ def _transformer(
     element: ET.Element, leg: str, voltage: float, other: float
 ) -> tuple[float, float, float, float]:
     """Resistance, reactance, tap and shift: impedances are on the second side of a transformer."""
-    ratio = number(element, "ratedU0" if leg else "ratedU2") / number(element, f"ratedU{leg or 1}")
+    ratio = over(
+        number(element, "ratedU0" if leg else "ratedU2"), number(element, f"ratedU{leg or 1}")
+    )
     r, x, alpha = number(element, f"r{leg}"), number(element, f"x{leg}"), 0.0
     for kind in ("ratioTapChanger", "phaseTapChanger"):
         changer = element.find(f"{kind}{leg}")
@@ -215,8 +217,8 @@ def _transformer(
             x *= 1 + number(step, "x", 0.0) / 100
             alpha += number(step, "alpha", 0.0)
     base = other**2 / BASE_MVA
-    tap = other / (ratio * voltage)
-    return r / base, x / base, tap, -alpha
+    tap = over(other, ratio * voltage)
+    return over(r, base), over(x, base), tap, -alpha
 
 
 def _step(changer: ET.Element) -> ET.Element | None:
@@ -298,6 +300,6 @@ def _converters(
     losses = [1 - number(station, "lossFactor", 0.0) / 100 for station in known]
     drawn = number(line, "activePowerSetpoint", 0.0)
     sent = drawn * losses[0]
-    sent -= number(line, "r", 0.0) * (sent / number(line, "nominalV")) ** 2
+    sent -= number(line, "r", 0.0) * over(sent, number(line, "nominalV")) ** 2
     yield start, drawn
     yield end, -sent * losses[1]

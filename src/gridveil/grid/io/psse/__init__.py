@@ -1,0 +1,226 @@
+"""PSS/E cases (``.raw``), versions 32 to 35.
+
+What is read:
+
+- **buses**, and one more for the star of every transformer with three windings;
+- **loads**: constant power, current and admittance at nominal voltage, less distributed generation;
+- **generators**: ``PT`` and ``PB``. There are no costs.
+- **branches**: BRANCH, then windings of TRANSFORMER (one entry for a transformer with two, three
+  for one with three). The capacity is the first rating; 0 is no limit.
+
+Two-terminal DC lines are public and carry their set power; switching devices, VSC and
+multi-terminal DC lines, FACTS, GNE devices and induction machines are refused.
+
+Writing changes single numbers in the original text. A release is a new text from the allow-list of
+`fates`: all ratings of a line are its released capacity, and impedances of transformers that are
+given on ratings are on the system's base.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.io import Source
+from gridveil.grid.io.dispatch import light_dispatch, without_reactive_copies
+from gridveil.grid.io.psse.release import columns, published_impedance, strip
+from gridveil.grid.io.psse.tables import Layout, Rows, build
+from gridveil.grid.io.psse.text import Field, RawText, Record, layout, scan
+from gridveil.grid.model.checks import readable
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import check_parameters
+
+__all__ = [
+    "bus_facts",
+    "columns",
+    "published_impedance",
+    "read",
+    "strip",
+    "why_none",
+    "write",
+    "write_release",
+]
+Edits = Iterator[tuple[Field, str]]
+
+
+def read(source: str | os.PathLike[str]) -> Network:
+    """Read a case.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read, or describes no network that can be solved.
+    """
+    path = Path(source)
+    try:
+        # Not all cases are UTF-8: what is not is carried through, byte by byte.
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InputError(
+            f"{path} can't be read: {error.strerror}.", remedy="Check the path."
+        ) from None
+    raw = scan(text, path.name)
+    network = replace(build(raw)[0], name=path.name)
+    return replace(readable(network, path.name), source=Source("psse", raw))
+
+
+def write(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network in the text that it came from, with only changed numbers changed.
+
+    Raises
+    ------
+    InputError
+        If elements were added or removed since, or a value has no place in the format.
+    """
+    raw = _raw(network)
+    before, rows = build(raw)
+    _save(_edited(raw, _put(raw, rows, before, network)), path)
+
+
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> RawText:
+    """Write a network whose `parameters` were released: a new text, from the allow-list alone.
+
+    Without a path it makes the text and writes nothing.
+    """
+    private = check_parameters(parameters)
+    network = without_reactive_copies(network, private)
+    raw = _raw(network)
+    bare = raw if network.source.private else strip(raw, private)
+    before, rows = build(bare)
+    edits = [*_put(bare, rows, before, network, every="capacity" in private)]
+    units = Rows(bare, "GEN")
+    for record, power in zip(rows.generators, light_dispatch(network), strict=True):
+        edits.append((_field(units, record, "PG"), _number(power)))
+    text = _edited(bare, iter(edits))
+    if path is not None:
+        _save(text, path)
+    return scan(text, bare.file)
+
+
+def bus_facts(raw: RawText) -> dict[str, NDArray[Any]]:
+    """Public facts of buses, for rules of what is protected; of stars the first side's."""
+    network, rows = build(raw)
+    buses = Rows(raw, "BUS")
+    found = {
+        fact: buses.column(name, 0.0)
+        for fact, name in (("voltage", "BASKV"), ("area", "AREA"), ("zone", "ZONE"))
+    }
+    first = network.branches.from_bus[[w == "1" for _, _, w in rows.branches]]
+    three = [len(record) == 5 for _, record, w in rows.branches if w == "1"]
+    stars = first[np.array(three, dtype=bool)]
+    return {fact: np.concatenate([one, one[stars]]) for fact, one in found.items()}
+
+
+def why_none(raw: RawText, parameter: str) -> tuple[str, str] | None:
+    """What the file lacks if it has no value of a parameter, and the remedy."""
+    if parameter == "cost":
+        return "PSS/E cases have no costs", "Choose another parameter."
+    if parameter == "capacity":
+        return "the first rating of every branch is 0, which is no limit", "Give ratings."
+    return None
+
+
+def _put(raw: RawText, rows: Layout, old: Network, new: Network, every: bool = False) -> Edits:
+    """What to change in the text, which reads as `old`, so that it reads as `new`."""
+    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
+    if sizes[0] != sizes[1]:
+        raise InputError(
+            "The network has other buses, generators or branches than the case it came from.",
+            remedy="Change values only, not the elements.",
+        )
+    tables = {name: Rows(raw, name) for name in ("BRANCH", "TRANSFORMER", "LOAD", "GEN")}
+    known = layout(raw.version)
+    capacity = new.branches.capacity
+    for at in np.flatnonzero(old.branches.capacity != capacity):
+        section, record, winding = rows.branches[at]
+        value = _number(capacity[at]) if np.isfinite(capacity[at]) else "0.0"
+        if value == "0.0" and np.isfinite(capacity[at]):
+            raise InputError("A capacity of 0 can't be written: in PSS/E 0 means no limit.")
+        names = [name for line in known[section] for name in line if name.startswith("RATE")]
+        mine = [name for name in names if name.endswith(f"_{winding}")] if winding else names
+        for name in mine if every else mine[:1]:
+            field = tables[section].field(record, name)
+            if field is not None:
+                yield field, value
+    yield from _put_load(tables["LOAD"], rows, old, new)
+    units, before = new.generators, old.generators
+    for name, ours in (("PB", "p_min"), ("PT", "p_max"), ("QB", "q_min"), ("QT", "q_max")):
+        values = getattr(units, ours)
+        for at in np.flatnonzero(values != getattr(before, ours)):
+            yield _field(tables["GEN"], rows.generators[at], name), _number(values[at])
+    if any(getattr(units, name).any() for name in ("quadratic", "linear", "constant")) or any(
+        points is not None for points in units.points
+    ):
+        raise InputError(
+            "The network has costs, which PSS/E has no place for.",
+            remedy="Give costs by a population instead.",
+        )
+
+
+def _put_load(table: Rows, rows: Layout, old: Network, new: Network) -> Edits:
+    """The first load of a bus takes the change."""
+    first: dict[int, Record] = {}
+    for record, bus in rows.loads:
+        first.setdefault(bus, record)
+    change = new.buses.load - old.buses.load
+    for bus in np.flatnonzero(change).tolist():
+        if bus not in first:
+            raise InputError(
+                f"Bus {new.buses.name[bus]} has no load in its file that could take a new value.",
+                remedy="Change loads only where there are some.",
+            )
+        power = table.number(first[bus], "PL", 0.0)
+        alone = power == old.buses.load[bus]
+        value = float(new.buses.load[bus]) if alone else power + float(change[bus])
+        yield _field(table, first[bus], "PL"), _number(value)
+
+
+def _field(table: Rows, record: Record, name: str) -> Field:
+    found = table.field(record, name)
+    if found is None:
+        raise InputError(
+            f"A record of the case has no {name} that could take a new value.",
+            remedy="Write all fields of loads and generators.",
+        )
+    return found
+
+
+def _number(value: Any) -> str:
+    return repr(float(value))
+
+
+def _edited(raw: RawText, edits: Edits) -> str:
+    pieces, at = [], 0
+    for field, value in sorted(edits, key=lambda one: one[0].start):
+        pieces += [raw.text[at : field.start], value]
+        at = field.end
+    return "".join([*pieces, raw.text[at:]])
+
+
+def _raw(network: Network) -> RawText:
+    source = network.source
+    if not isinstance(source, Source) or source.kind != "psse":
+        raise InputError(
+            f"Network '{network.name}' did not come from PSS/E.",
+            remedy="Write it as the kind that it came from.",
+        )
+    raw: RawText = source.data
+    return raw
+
+
+def _save(text: str, path: str | os.PathLike[str]) -> None:
+    try:
+        Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise InputError(
+            f"{Path(path)} can't be written: {error.strerror}.", remedy="Check the path."
+        ) from None

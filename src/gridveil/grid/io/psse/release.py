@@ -1,0 +1,200 @@
+"""What of a PSS/E case may be published, by the parameters that are private."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from gridveil.grid.io import Protected, coarse
+from gridveil.grid.io.fate_table import KEPT
+from gridveil.grid.io.fates import copied
+from gridveil.grid.io.psse.tables import Layout, Rows, build, pairs_of
+from gridveil.grid.io.psse.text import ORDER, Field, RawText, Record, layout, scan
+from gridveil.grid.model.network import Bools, Floats
+from gridveil.grid.model.parameters import check_parameters
+
+NUMBERS = ("TWODC", "IMPCOR", "MSLINE", "SWSHUNT")
+"""Sections of which all numbers are kept, without a name for each."""
+_TEXTS = {"NAME", "ID", "CKT", "VECGRP", "LOADTYPE"}
+_LABEL = re.compile(r"[\w #/+&*@-]{0,40}")
+_KEY = re.compile(r"[\w&*@-]{1,2}")
+_NEUTRAL = {"VM": "1.0", "ZX": "1.0", "GTAP": "1.0"}
+_LAST = {"LOAD": "PL", "GEN": "PB"}
+_RATE = re.compile(r"RATE[A-C0-9]+(_[123])?")
+_OF_PAIR = re.compile(r"(R|X|SBASE)([123]_[123])")
+
+
+def strip(
+    raw: RawText, parameters: str | Sequence[str], protected: Protected | None = None
+) -> RawText:
+    """A new case with what all of `parameters` have on their allow-lists, and nothing else."""
+    private = check_parameters(parameters)
+    network, rows = build(raw)
+    hidden = _hidden(rows, private, protected or {})
+    kinds = _kinds(raw)
+    lines = [f"0, {raw.base_mva!r}, {raw.version}, 0, 0, {raw.frequency!r}", "", ""]
+    limited: dict[tuple[int, str], bool] = {}
+    for (_, record, winding), capacity in zip(
+        rows.branches, network.branches.capacity, strict=True
+    ):
+        limited[id(record), winding] = bool(capacity < float("inf"))
+    for section in ORDER[raw.version]:
+        for at, record in enumerate(raw.sections[section]):
+            if section in NUMBERS:
+                lines += [_numbers(line) for line in record]
+            elif section in KEPT["psse"]:
+                names = hidden.get(id(record), private)
+                lines += _record(raw, section, record, names, limited, kinds.get(at, ""))
+        lines.append(f"0 / END OF {section} DATA")
+    return scan("\n".join([*lines, "Q", ""]), raw.file)
+
+
+def columns(raw: RawText) -> dict[str, tuple[str, ...]]:
+    """What a case has, section by section, in the words of `fates`."""
+    found: dict[str, tuple[str, ...]] = {}
+    rest = ["titles", "comments"]
+    known = layout(raw.version)
+    for section, records in raw.sections.items():
+        if not records:
+            continue
+        if section in NUMBERS:
+            found[section] = ("numbers", "texts")
+        elif section in KEPT["psse"]:
+            found[section] = tuple(
+                dict.fromkeys(
+                    name
+                    for record in records
+                    for names, line in zip(known[section], record, strict=False)
+                    for name in names[: len(line)]
+                )
+            )
+        else:
+            rest.append(section)
+    return {**found, "more": tuple(rest)}
+
+
+def published_impedance(raw: RawText) -> tuple[Bools, Floats, Floats]:
+    """Which branches may have impedances on ratings, and those of all branches, per unit.
+
+    Of a stripped case: what a release publishes of them.
+    """
+    import numpy as np
+
+    network, rows = build(raw)
+    rated = np.array([section == "TRANSFORMER" for section, _, _ in rows.branches], dtype=bool)
+    return rated, network.branches.resistance, network.branches.reactance
+
+
+def _hidden(
+    rows: Layout, private: tuple[str, ...], protected: Protected
+) -> dict[int, tuple[str, ...]]:
+    """The private parameters of every record of which not all are protected."""
+    public: dict[int, set[str]] = {}
+    if "capacity" in protected:
+        for (_, record, _), own in zip(rows.branches, protected["capacity"], strict=True):
+            public.setdefault(id(record), {"capacity"})
+            if own:  # a transformer is public only if all of its windings are
+                public[id(record)].discard("capacity")
+    if "load" in protected:
+        for record, bus in rows.loads:
+            if not protected["load"][bus]:
+                public.setdefault(id(record), set()).add("load")
+    if "generator_limit" in protected:
+        for record, own in zip(rows.generators, protected["generator_limit"], strict=True):
+            if not own:
+                public.setdefault(id(record), set()).add("generator_limit")
+    return {
+        key: tuple(name for name in private if name not in names) for key, names in public.items()
+    }
+
+
+def _kinds(raw: RawText) -> dict[int, str]:
+    """Types of buses from what is public: reference, isolated, with a unit or without."""
+    units, buses = Rows(raw, "GEN"), Rows(raw, "BUS")
+    running = {
+        units.number(record, "I", 0.0)
+        for record in units.records
+        if units.number(record, "STAT", 1.0) > 0
+    }
+    found = {}
+    for at, record in enumerate(buses.records):
+        known = int(buses.number(record, "IDE", 1.0))
+        kind = 2 if buses.number(record, "I", 0.0) in running else 1
+        found[at] = str(known if known in (3, 4) else kind)
+    return found
+
+
+def _record(
+    raw: RawText,
+    section: str,
+    record: Record,
+    private: Sequence[str],
+    limited: Mapping[tuple[int, str], bool],
+    kind: str,
+) -> list[str]:
+    """The lines of a record, field by field."""
+    kept = set(copied("psse", section, private))
+    rows = Rows(raw, section)
+    two = section == "TRANSFORMER" and len(record) == 4
+    new = _rated(raw, rows, record) if section == "TRANSFORMER" and "capacity" in private else {}
+    found = []
+    for place, (names, line) in enumerate(zip(layout(raw.version)[section], record, strict=False)):
+        count = len(line)
+        if section in _LAST:
+            count = max(count, names.index(_LAST[section]) + 1)
+        if two and place in (1, 3):
+            count = min(count, 3 if place == 1 else 2)
+        shown = []
+        for at, name in enumerate(names[:count]):
+            own = line[at] if at < len(line) else None
+            rate = _RATE.fullmatch(name)
+            if name in new:
+                shown.append(new[name])
+            elif name == "IDE":
+                shown.append(kind)
+            elif name in kept:
+                shown.append(_shown(own, name))
+            elif rate is not None:
+                shown.append(str(float(limited[id(record), (rate[1] or "").strip("_")])))
+            elif name in _TEXTS:
+                shown.append("''")
+            elif name == "MBASE":
+                shown.append(repr(raw.base_mva))
+            else:
+                shown.append(_NEUTRAL.get(name, "0.0"))
+        found.append(", ".join(shown))
+    return found
+
+
+def _rated(raw: RawText, rows: Rows, record: Record) -> dict[str, str]:
+    """Impedances of a transformer on the system's base instead of on ratings, with few digits."""
+    code = int(rows.number(record, "CZ", 1.0))
+    found = {"CZ": "1"}
+    for pair, r, x in pairs_of(record, rows, raw.base_mva):
+        found[f"SBASE{pair}"] = repr(raw.base_mva)
+        if code != 1:
+            found[f"R{pair}"], found[f"X{pair}"] = (repr(float(v)) for v in coarse([r, x]))
+    if int(rows.number(record, "CM", 1.0)) != 1:
+        found |= {"CM": "1", "MAG1": "0.0", "MAG2": "0.0"}
+    return found
+
+
+def _shown(own: Field | None, name: str) -> str:
+    """A field as its kind of value only: no text among numbers."""
+    text = "" if own is None else own.text
+    if name in ("ID", "CKT"):
+        return f"'{text}'" if _KEY.fullmatch(text) else "'1'"
+    if name in _TEXTS:
+        return f"'{text}'" if _LABEL.fullmatch(text) else "''"
+    return text if not text or _is_number(text) else "0"
+
+
+def _numbers(line: tuple[Field, ...]) -> str:
+    show: Callable[[Field], str] = lambda one: (  # noqa: E731 - a choice of one line
+        one.text if not one.text or _is_number(one.text) else _shown(one, "NAME")
+    )
+    return ", ".join(show(one) for one in line)
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", text) is not None

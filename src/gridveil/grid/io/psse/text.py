@@ -1,0 +1,196 @@
+"""The text of a PSS/E case (RAW): its sections and records, and where each field stands.
+
+Versions 32 to 35 are read. Fields are separated by commas; texts are in single quotes; what follows
+a slash outside of one is a comment. A section ends with a record that begins with 0. The position
+of every field is kept, so that single numbers can be changed in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gridveil.errors import InputError
+
+VERSIONS = (32, 33, 34, 35)
+WINDING = "AREA TWODC VSCDC IMPCOR MTDC MSLINE ZONE INTERAREA OWNER FACTS SWSHUNT GNE INDMACH"
+ORDER = {
+    version: (
+        *(("SYSTEM",) if version >= 34 else ()),
+        *("BUS", "LOAD", "FIXSHUNT", "GEN", "BRANCH"),
+        *(("SWDEV",) if version >= 34 else ()),
+        "TRANSFORMER",
+        *(WINDING.split()[:-1] if version == 32 else WINDING.split()),
+        *(("SUBSTATION",) if version >= 35 else ()),
+    )
+    for version in VERSIONS
+}
+"""The sections of a version, in their order; all but the first ones may be missing at the end."""
+NEEDED = ("BUS", "LOAD", "FIXSHUNT", "GEN", "BRANCH", "TRANSFORMER")
+_RATES = tuple(f"RATE{at}" for at in range(1, 13))
+_OWNERS = ("O1", "F1", "O2", "F2", "O3", "F3", "O4", "F4")
+
+
+def layout(version: int) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """The fields of every section that is read, line by line of a record."""
+    new = version >= 34
+    rates = _RATES if new else ("RATEA", "RATEB", "RATEC")
+    windings = []
+    for w in "123":
+        limits = tuple(f"{name}_{w}" for name in rates)
+        control = (f"COD{w}", f"CONT{w}", *((f"NODE{w}",) if version >= 35 else ()))
+        rest = ("RMA", "RMI", "VMA", "VMI", "NTP", "TAB", "CR", "CX", "CNXA")
+        own = (f"WINDV{w}", f"NOMV{w}", f"ANG{w}", *limits, *control)
+        windings.append((*own, *(f"{name}{w}" for name in rest)))
+    load = ("I", "ID", "STAT", "AREA", "ZONE", "PL", "QL", "IP", "IQ", "YP", "YQ", "OWNER", "SCALE")
+    load += ("INTRPT", *(("DGENP", "DGENQ", "DGENM", "LOADTYPE") if new else ()))
+    gen = ("I", "ID", "PG", "QG", "QT", "QB", "VS", "IREG", *(("NREG",) if version >= 35 else ()))
+    gen += ("MBASE", "ZR", "ZX", "RT", "XT", "GTAP", "STAT", "RMPCT", "PT", "PB")
+    gen += ("BASLOD",) if version >= 35 else ()
+    shunts = ("GI", "BI", "GJ", "BJ", "ST", "MET", "LEN")
+    return {
+        "BUS": (
+            ("I", "NAME", "BASKV", "IDE", "AREA", "ZONE", "OWNER", "VM", "VA", "NVHI", "NVLO",
+             "EVHI", "EVLO"),
+        ),
+        "LOAD": (load,),
+        "FIXSHUNT": (("I", "ID", "STATUS", "GL", "BL"),),
+        "GEN": ((*gen, *_OWNERS, "WMOD", "WPF"),),
+        "BRANCH": (
+            ("I", "J", "CKT", "R", "X", "B", *(("NAME",) if new else ()), *rates, *shunts,
+             *_OWNERS),
+        ),
+        "TRANSFORMER": (
+            ("I", "J", "K", "CKT", "CW", "CZ", "CM", "MAG1", "MAG2", "NMETR", "NAME", "STAT",
+             *_OWNERS, "VECGRP"),
+            ("R1_2", "X1_2", "SBASE1_2", "R2_3", "X2_3", "SBASE2_3", "R3_1", "X3_1", "SBASE3_1",
+             "VMSTAR", "ANSTAR"),
+            *windings,
+        ),
+        "AREA": (("I", "ISW", "PDES", "PTOL", "NAME"),),
+        "ZONE": (("I", "NAME"),),
+        "OWNER": (("I", "NAME"),),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field: its text without quotes, and where it stands."""
+
+    text: str
+    start: int
+    end: int
+
+
+Record = tuple[tuple[Field, ...], ...]
+"""The lines of a record."""
+
+
+@dataclass(frozen=True, eq=False)
+class RawText:
+    """A case file.
+
+    Parameters
+    ----------
+    file
+        Its name, for messages.
+    text
+        All of it, as it was; bytes that are no UTF-8 are escaped.
+    version, base_mva, frequency
+        From its first line.
+    sections
+        Its records.
+    """
+
+    file: str
+    text: str
+    version: int
+    base_mva: float
+    frequency: float
+    sections: Mapping[str, tuple[Record, ...]]
+
+
+def scan(text: str, file: str) -> RawText:
+    """Read the text of a case.
+
+    Raises
+    ------
+    InputError
+        If it is not a case of a version that is read, or a section is damaged.
+    """
+    lines = _lines(text)
+    head = next(lines, ())
+    version, base = _whole(head, 2), _number(head, 1)
+    if version not in VERSIONS or not base > 0:
+        raise InputError(
+            f"{file} is not a PSS/E case (RAW) of version {', '.join(map(str, VERSIONS))}.",
+            remedy="Save it as RAW of version 33, for example.",
+        )
+    for _ in range(2):  # titles
+        next(lines, ())
+    sections: dict[str, tuple[Record, ...]] = {}
+    for name in ORDER[version]:
+        sections[name] = tuple(_records(lines, name, file))
+    missing = [name for name in NEEDED if name == "BUS" and not sections[name]]
+    if missing:
+        raise InputError(f"{file} has no buses.", remedy="Give a case with all of its sections.")
+    frequency = _number(head, 5)
+    return RawText(file, text, version, base, frequency if frequency > 0 else 60.0, sections)
+
+
+def _lines(text: str) -> Iterator[tuple[Field, ...]]:
+    """The fields of every line but of comment lines (@!)."""
+    for match in re.finditer(r"[^\n]*\n?", text):
+        if match[0] and not match[0].startswith("@!"):
+            yield tuple(_fields(text, match.start(), match.end()))
+
+
+_FIELD = re.compile(r"[ \t\r]*('(?:[^'\n])*'|[^,/\n']*)[ \t\r]*(,|/|\n|\Z)?")
+
+
+def _fields(text: str, start: int, end: int) -> Iterator[Field]:
+    at = start
+    while at < end:
+        match = _FIELD.match(text, at, end)
+        if match is None:
+            return
+        found = match[1].rstrip()
+        begin = match.start(1)
+        yield Field(found.strip("'").strip(), begin, begin + len(found))
+        if match[2] != ",":
+            return
+        at = match.end()
+
+
+def _records(lines: Iterator[tuple[Field, ...]], name: str, file: str) -> Iterator[Record]:
+    for first in lines:
+        if not first or first[0].text in ("0", "Q", ""):
+            if len(first) <= 1 and (not first or first[0].text == ""):
+                continue  # an empty line
+            return
+        more = _more_lines(name, first)
+        rest = [next(lines, None) for _ in range(more)]
+        known = [line for line in rest if line is not None]
+        if len(known) < more:
+            raise InputError(f"{file} ends inside of section {name}.", remedy="Save it again.")
+        yield (first, *known)
+
+
+def _more_lines(name: str, first: tuple[Field, ...]) -> int:
+    """How many lines of a record follow its first one."""
+    if name == "TRANSFORMER":
+        return 3 if len(first) < 3 or first[2].text in ("", "0") else 4
+    return 2 if name in ("TWODC", "VSCDC") else 0
+
+
+def _number(fields: tuple[Field, ...], at: int) -> float:
+    try:
+        return float(fields[at].text)
+    except (IndexError, ValueError):
+        return float("nan")
+
+
+def _whole(fields: tuple[Field, ...], at: int) -> int:
+    value = _number(fields, at)
+    return int(value) if value == value and abs(value) < 1e9 else -1
