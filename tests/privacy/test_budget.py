@@ -80,15 +80,6 @@ def test_a_refusal_explains_and_changes_nothing():
     assert budget.remaining == Fraction(1, 4)
 
 
-def test_splits_the_papers_way():
-    assert Budget(1).split("1/2", "1/4", "1/4") == (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
-
-
-def test_shares_over_one_are_refused():
-    with pytest.raises(InputError, match=r"add up to 1\.1"):
-        Budget(1).split(0.6, 0.5)
-
-
 @given(st.lists(st.fractions(min_value=Fraction(1, 10**6), max_value=10), min_size=1, max_size=20))
 def test_never_overspends(amounts):
     budget = Budget(5)

@@ -7,6 +7,7 @@ import pickle
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from fractions import Fraction
 from pathlib import Path
@@ -194,6 +195,30 @@ def test_a_database_in_another_encoding_is_refused(backend):
             create(Address(backend.server.address("latin")))
     finally:
         backend.server.sql("postgres", "DROP DATABASE latin")
+
+
+def heard(what):
+    """Whether the server follows a new setting: it takes a moment to hear of it."""
+    for _ in range(1000):
+        if what():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_server_that_may_lose_what_it_confirmed_is_refused(backend, ledger):
+    charge(ledger, 1)
+    server = backend.server
+    server.sql("postgres", "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+    try:
+        assert heard(lambda: ledger.problems() != [])
+        assert "fsync is off" in ledger.problems()[0]
+        with pytest.raises(LedgerError, match="fsync is off"):
+            charge(ledger, 1)
+    finally:
+        server.sql("postgres", "ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
+        assert heard(lambda: ledger.problems() == [])
+    assert charge(ledger, 1).spent == 2
 
 
 def test_without_the_package_its_extra_is_named(monkeypatch):

@@ -23,21 +23,22 @@ and take about an hour.
    callers (a test lists them).
 3. `sensitivity` (194): from a bound to a scale. Check ``steps``, ``score_steps``, and every
    ``separate=True`` of the callers. `noise` (128): OpenDP's samplers and maps. Check ``secure``.
-4. `mechanisms` (287): the five steps of every look at private data. Check that steps 1 and 2 read
+4. `mechanisms` (288): the five steps of every look at private data. Check that steps 1 and 2 read
    public numbers only, and that no exception of step 3 gets out.
 
 **The sum.** What is wrong here lets releases add up to more than was said.
 
-5. `budget` (120): exact epsilon. `account` (142): what one release may spend, and did. Check that
+5. `budget` (107): exact epsilon. `account` (92): what one release may spend, and did. Check that
    secure noise needs a charge.
 6. `ledger.terms` (84): what is paid for. `ledger.steps` (157): how many steps make up another.
    `ledger.entries` (184): what is written, and its chain.
 7. `ledger.totals` (269): what entries add up to. Check `counts`, which is all of the arithmetic,
    `in_force`, and what is refused. `ledger.references` (62): what an owner declares.
-8. `ledger.names` (70): under which name. `ledger.ledger` (283): charging. Check that the refusals,
+8. `ledger.names` (70): under which name. `ledger.ledger` (271): charging. Check that the refusals,
    the sum and the new entry are inside one transaction.
 
-**Keeping it.** What is wrong here could lose a charge in a crash or a race; tests/faults tries.
+**Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
+tests/privacy/test_team_ledger.py try. A quarter of an hour more.
 
 9. `ledger.store` (139): the check of the whole chain before anything is added. Then the one that
    you use. SQLite: `ledger.file` (156), and `ledger.lock` (115), one name and one writer.
@@ -45,13 +46,14 @@ and take about an hour.
    what; `ledger.postgres` (145), connections. `ledger.moving` (85): there is one ledger at a time.
 
 **What is said.** `statement` (231): what a release says of all this. Check `make_statement`: each
-figure is the account's or the ledger's.
+figure is the account's or the ledger's. `record` (57): what each mechanism did.
 
-**To be skipped**, and why: nothing here can lower what is counted or open a seal.
+**To be skipped**, and why. None of it opens a seal or draws secure noise.
 
 - `words` (199), `strength` (144), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
-- `ledger.old` (66): entries of version 1. A ledger that was begun since reads the same without it.
+- `ledger.old` (66): entries of version 1. A ledger that was begun since reads the same without it;
+  read it if yours is older.
 - `ledger.identity` (103), `ledger.sketch` (83): an aid against second names of the same data. It
   refuses and warns, by public rows alone. `ledger.told` (97): warnings.
 - `ledger.path` (106), `ledger.address` (67), `ledger.making` (137): where the ledger is, without

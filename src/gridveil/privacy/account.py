@@ -7,65 +7,15 @@ an account with secure noise exists only as the result of a charge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from numbers import Integral
-from typing import Any
 
-from gridveil.errors import InputError, show_exact
+from gridveil.errors import InputError
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Charge, Ledger, Terms
 from gridveil.privacy.noise import NoiseSource, SecureNoise
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.record import Record
 from gridveil.privacy.seeded import SeededNoise
-from gridveil.privacy.sensitivity import Calibration, Sensitivity
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a mechanism did, for the statement: everything in it is public."""
-
-    query: str
-    noise: str
-    unit: str
-    size: int
-    sensitivity: Sensitivity
-    calibration: Calibration
-    limits: Limits
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The epsilon that was spent."""
-        return self.calibration.epsilon
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as the statement has it."""
-        return {
-            "query": self.query,
-            "noise": self.noise,
-            "scale": self.calibration.scale_in_units,
-            "unit": self.unit,
-            "size": self.size,
-            "epsilon": str(self.epsilon),
-            "epsilon_of_privacy_map": float(self.calibration.mapped),
-            "sensitivity": {
-                "value": float(self.sensitivity.value),
-                "tolerance": float(self.sensitivity.tolerance),
-                "moving": self.sensitivity.moving,
-                "grid_steps": self.calibration.steps,
-                "why": self.sensitivity.why,
-                "proved": self.sensitivity.proved,
-            },
-            "grid": str(self.calibration.grid),
-            "range": [self.limits.low, self.limits.high],
-        }
-
-    def __repr__(self) -> str:
-        return (
-            f"Record({self.query}: {self.noise}, scale {self.calibration.scale_in_units:.4g} "
-            f"{self.unit}, epsilon {show_exact(self.epsilon)})"
-        )
 
 
 class Account:

@@ -1,4 +1,4 @@
-"""Exact epsilon: numbers that add up, splits that lose nothing, and a refusal that explains.
+"""Exact epsilon: numbers that add up, and a refusal that explains.
 
 Epsilons are rationals. A budget of 1 that is split in 1/2, 1/4 and 1/4 is spent to exactly 0,
 which binary fractions can promise only by luck (0.1 + 0.2 is not 0.3 in floating point).
@@ -99,19 +99,6 @@ class Budget:
             if amount > self.remaining:
                 raise BudgetRefused(amount, self.remaining, of="this release")
             self._spent += amount
-
-    def split(self, *shares: Exact) -> tuple[Fraction, ...]:
-        """Divide what remains by shares, which must add up to 1 or less. Spends nothing.
-
-        >>> [str(part) for part in Budget(1).split("1/2", "1/4", "1/4")]
-        ['1/2', '1/4', '1/4']
-        """
-        parts = [exact(share, name="a share of epsilon") for share in shares]
-        if sum(parts) > 1:
-            raise InputError(
-                f"The shares of epsilon add up to {show_exact(sum(parts, Fraction()))}, over 1."
-            )
-        return tuple(part * self.remaining for part in parts)
 
     def __repr__(self) -> str:
         return (

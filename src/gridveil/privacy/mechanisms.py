@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, LedgerError, ReleaseAborted
-from gridveil.privacy.account import Account, Record
+from gridveil.privacy.account import Account
 from gridveil.privacy.budget import Exact, exact
 from gridveil.privacy.noise import Integers
+from gridveil.privacy.record import Record
 from gridveil.privacy.sealed import Limits, Sealed, unseal
 from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, calibrate_noisy_max
 

@@ -141,13 +141,8 @@ class Ledger:
     def set_cap(self, dataset: str, cap: Exact | None, *, alpha: Alphas | None = None) -> None:
         """Set the most that a dataset may ever spend, or take the cap away with None.
 
-        Parameters
-        ----------
-        dataset, cap
-            The dataset, and its cap.
-        alpha
-            The reference alpha that the cap is about, as in `set_reference`. It may be left out if
-            one was declared before.
+        ``alpha`` is the reference that the cap is about, as in `set_reference`; it may be left out
+        if one was declared before.
         """
         amount = None if cap is None else str(exact(cap, name="the cap"))
         wanted = None if alpha is None else read_alphas(alpha)
@@ -169,16 +164,9 @@ class Ledger:
     def set_reference(self, dataset: str, alpha: Alphas) -> None:
         """Declare or raise the reference alpha: the step that a dataset's epsilons add up for.
 
-        Charges that were made before count at a raised reference too. It is never lowered once
-        something was charged.
-
-        Parameters
-        ----------
-        dataset
-            The owner's name for the data.
-        alpha
-            One for every parameter in MW (``30``) or in shares of capacity (``"15%"``), or one for
-            each parameter: ``{"capacity": 30, "cost": 1}``.
+        One for every parameter in MW (``30``) or in shares of capacity (``"15%"``), or one for each
+        parameter: ``{"capacity": 30, "cost": 1}``. Charges that were made before count at a raised
+        reference too. It is never lowered once something was charged.
         """
         wanted = read_alphas(alpha)
         self.write(lambda book: _declare(book, self._totals(dataset, book.entries), wanted))

@@ -1,0 +1,57 @@
+"""What a mechanism did, for the account and the statement: everything in it is public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from gridveil.errors import show_exact
+from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sensitivity import Calibration, Sensitivity
+
+
+@dataclass(frozen=True)
+class Record:
+    """One answer of a mechanism: what was asked, how far it moves, and its noise."""
+
+    query: str
+    noise: str
+    unit: str
+    size: int
+    sensitivity: Sensitivity
+    calibration: Calibration
+    limits: Limits
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon that was spent."""
+        return self.calibration.epsilon
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as the statement has it."""
+        return {
+            "query": self.query,
+            "noise": self.noise,
+            "scale": self.calibration.scale_in_units,
+            "unit": self.unit,
+            "size": self.size,
+            "epsilon": str(self.epsilon),
+            "epsilon_of_privacy_map": float(self.calibration.mapped),
+            "sensitivity": {
+                "value": float(self.sensitivity.value),
+                "tolerance": float(self.sensitivity.tolerance),
+                "moving": self.sensitivity.moving,
+                "grid_steps": self.calibration.steps,
+                "why": self.sensitivity.why,
+                "proved": self.sensitivity.proved,
+            },
+            "grid": str(self.calibration.grid),
+            "range": [self.limits.low, self.limits.high],
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Record({self.query}: {self.noise}, scale {self.calibration.scale_in_units:.4g} "
+            f"{self.unit}, epsilon {show_exact(self.epsilon)})"
+        )
