@@ -41,8 +41,8 @@ LEAST = 0.02
 """The least scale of congestion costs, as a share of what models cost without limits."""
 _MODELS = 60
 _DRAWS, _MODELS_A_DRAW = 24, 25
-# The same from this many buses on.
-_LARGE, _MODELS_A_LARGE_DRAW = 2000, 6
+# Beyond this many buses: fewer models for each draw, and quadratic costs in so many pieces.
+_LARGE, _MODELS_A_LARGE_DRAW, _PIECES = 2000, 6, 20
 _ROUNDS, _ENOUGH = 30, 0.01
 # A straight cost ``c/s`` is put as a square about a point this far below: its curve is lost on c.
 _BELOW = 10.0
@@ -138,7 +138,11 @@ class _Congestion:
         self, problem: ReleaseProblem, some: Ints, penalty: float, without: Floats
     ) -> None:
         self._models = take(problem.models, some)
-        self._oracle = Oracle(problem, self._models, kinds=("relaxed",), price=penalty)
+        # Pieces of quadratic costs are close enough here, and their solvers start warm.
+        pieces = _PIECES if len(problem.public.buses) > _LARGE else None
+        self._oracle = Oracle(
+            problem, self._models, kinds=("relaxed",), price=penalty, pieces=pieces
+        )
         self._without = self._oracle.solve(without, self._models, ("cost",)).cost
         self._share = 1 / np.maximum(np.abs(self._without), 1e-9)
 

@@ -60,6 +60,8 @@ class Oracle:
         Of what they buy; None for the strict model.
     free
         Leave all other costs out: the value is then the shortfall, at a price of 1.
+    pieces
+        Into how many linear pieces quadratic costs are cut; by default they are exact.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Oracle:
         kinds: tuple[Model, ...] = ("strict",),
         price: float | None = None,
         free: bool = False,
+        pieces: int | None = None,
     ) -> None:
         self._private = problem
         self._models = replace(models, cost=None, cost_factor=None) if free else models
@@ -77,6 +80,8 @@ class Oracle:
         self._settings: dict[str, Any] = {"model": kinds, "slack_price": price}
         if free:
             self._settings["tolerance"] = SHORTFALL_GAP
+        if pieces is not None:
+            self._settings["quadratic"] = pieces
         # Only capacities can change under a solver that stays warm.
         self._stays = problem.public.parameters == ("capacity",)
         self._engine: Engine | None = None
