@@ -180,7 +180,7 @@ def release(
             progress("reading the series")
             return plan_series(
                 network,
-                read_series(series, network, time=time),
+                read_series(None if str(series) == case else series, network, time=time),
                 epsilon=epsilon,
                 alpha=series_alpha(typed.alpha(alpha)),
                 protect=protect or "day",

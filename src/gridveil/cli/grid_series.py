@@ -21,7 +21,8 @@ SeriesOption = Annotated[
     typer.Option(
         "--series",
         help="load: values over time beside the network, .parquet or .csv: a column of times and "
-        "one for each bus, or time, load and power.",
+        "one for each load or bus, or time, load and power. The case itself for the snapshots of a "
+        "PyPSA network.",
         show_default=False,
     ),
 ]

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
+from gridveil.grid.io import module_of
 from gridveil.grid.methods.method import TROUBLE
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
@@ -58,8 +59,9 @@ class Prepared:
     ----------
     series
         The public side of the series: its clock, names and layout.
-    kept
-        The loads that are not always 0, in the order of the network's buses.
+    kept, entry
+        The loads that are not always 0, in the order of the network's buses, and the private
+        entry of the network (a bus with loads) that each is part of.
     frame, box
         Their public numbers.
     queries, epsilons
@@ -68,16 +70,35 @@ class Prepared:
         The public guess of the mean load, MW.
     decimals
         How many decimals released values have.
+    snapshots
+        The loads of a PyPSA network, whose file holds loads over time too; else nothing.
     """
 
     series: LoadSeries
     kept: Ints
+    entry: Ints
     frame: Frame
     box: Box
     queries: Mapping[str, Query]
     epsilons: Mapping[str, Fraction]
     typical: float
     decimals: int
+    snapshots: tuple[str, ...]
+
+    def at_buses(self, values: Floats) -> Floats:
+        """Loads added up by bus: ``(times, private entries)``."""
+        first = np.flatnonzero(np.diff(self.entry, prepend=-1))
+        return np.asarray(np.add.reduceat(values, first, axis=1))
+
+    def to_loads(self, moved: Floats, values: Floats) -> Floats:
+        """Moved sums of buses, shared by their loads as these were."""
+        have = self.at_buses(values)
+        count = np.bincount(self.entry)
+        share = np.divide(moved, have, out=np.zeros_like(moved), where=have > 0)
+        alone = np.where(have > 0, 0.0, moved / count)
+        found = values * share[:, self.entry] + alone[:, self.entry]
+        # Loads of one bus are rounded apart: finer, so that their sum is still served.
+        return np.clip(np.round(found, self.decimals + 3), self.box.low, self.box.high)
 
 
 class SeriesRelease(Release):
@@ -94,15 +115,23 @@ class SeriesRelease(Release):
         self.public, self.prepared, self.served = public, prepared, served
         series = prepared.series
         self.clock, self.names = series.clock, series.names
-        self.network: Network = public.with_values(served.values.mean(axis=0))
-        suffix = network_suffix(self.network)
+        self.network: Network = public.with_values(prepared.at_buses(served.values).mean(axis=0))
         files = {
-            f"network{suffix}": lambda path: self.network.write_release(path, ("load",)),
+            f"network{network_suffix(self.network)}": self._write_network,
             f"loads{series.layout.suffix}": lambda path: write_series(
                 path, series.layout, series.clock, series.names, self.values
             ),
         }
         super().__init__(make_statement(account, facts), account, files)
+
+    def _write_network(self, path: Path) -> None:
+        if not self.prepared.snapshots:
+            self.network.write_release(path, ("load",))
+            return
+        times = pd.DatetimeIndex(self.data.index).tz_localize(None)
+        module_of("pypsa").write_loads(
+            self.network, path, times, self.data, self.prepared.snapshots
+        )
 
     @cached_property
     def values(self) -> Floats:
@@ -120,7 +149,8 @@ class SeriesRelease(Release):
     @cached_property
     def solutions(self) -> Solutions:
         """The dispatch of every released hour."""
-        return solve_hours(self.public, self.served.values, keep=("cost", "line_price"))
+        values = self.prepared.at_buses(self.served.values)
+        return solve_hours(self.public, values, keep=("cost", "line_price"))
 
     def sections(self) -> tuple[Section, ...]:
         """Pictures of the released series."""
@@ -208,15 +238,19 @@ class SeriesPlan(Plan[SeriesRelease]):
         if self.options.hours == "none":
             return plain
         price = Fraction(max(highest_cost(self.public, Population(1)), 1.0))
+        prepared = self.prepared
         try:
-            return serve_hours(
+            found = serve_hours(
                 self.public,
-                values,
+                prepared.at_buses(values),
                 price,
-                self.prepared.decimals,
+                prepared.decimals,
                 workers=self.options.workers,
                 progress=progress,
             )
+            moved = found.moved
+            values[moved] = prepared.to_loads(found.values[moved], values[moved])
+            return replace(found, values=values)
         except TROUBLE as problem:
             trouble["restoration_failed"] = type(problem).__name__
             return replace(plain, unserved=np.ones(len(values), bool))
@@ -318,7 +352,8 @@ def plan_series(
     _check_signs(series, chosen)
     _check_covered(network, series)
     kept = np.flatnonzero(used)
-    kept = kept[np.argsort(series.bus[kept])]
+    kept = kept[np.argsort(series.bus[kept], kind="stable")]
+    entry = np.unique(series.bus[kept], return_inverse=True)[1]
     # Not the loads of the network: what stands for them shows which there are, and is public.
     standing = np.zeros(len(network.buses))
     standing[series.bus[kept]] = 1.0
@@ -348,15 +383,25 @@ def plan_series(
     prepared = Prepared(
         series,
         kept,
+        entry,
         frame,
         Box(low, np.full(len(kept), ends.high)),
         queries,
         planned(frame, queries, typical, total),
         typical,
         decimals_for(float(adjacency.alpha)),
+        _snapshots(network, series),
     )
     sealed = seal(series.private(kept), name="load", unit="MW", limits=around)
     return SeriesPlan(sealed, public, chosen, adjacency, total, prepared)
+
+
+def _snapshots(network: Network, series: LoadSeries) -> tuple[str, ...]:
+    source = network.source
+    if source is None or source.kind != "pypsa":
+        return ()
+    names: tuple[str, ...] = module_of("pypsa").load_names(source.data)
+    return names if set(series.names) <= set(names) else ()
 
 
 def _check_signs(series: LoadSeries, options: Series) -> None:

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, reason, wrong_type
+from gridveil.grid.io import module_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.series.clock import Clock
 
@@ -92,14 +93,18 @@ class LoadSeries:
 
 
 def read_series(
-    source: str | os.PathLike[str] | pd.DataFrame, network: Network, *, time: str | None = None
+    source: str | os.PathLike[str] | pd.DataFrame | None,
+    network: Network,
+    *,
+    time: str | None = None,
 ) -> LoadSeries:
     """Read loads over time, beside the network whose buses they belong to.
 
     Parameters
     ----------
     source
-        A Parquet or CSV file, or a pandas table, whose index may hold the times.
+        A Parquet or CSV file, or a pandas table, whose index may hold the times. None: the loads
+        that the network's own file has over its snapshots (PyPSA's ``loads_t.p_set``).
     network
         From `read_case`.
     time
@@ -112,7 +117,7 @@ def read_series(
     """
     if not isinstance(network, Network):
         raise wrong_type("Network", network, remedy="Read one with read_case.")
-    frame, where, suffix = _frame(source)
+    frame, where, suffix = _frame(_own(network) if source is None else source)
     moments, column, zone = _times(frame, time, where)
     rest = frame.drop(columns=[column], errors="ignore")
     numbers = [_numbers(rest.iloc[:, place]) for place in range(rest.shape[1])]
@@ -192,6 +197,19 @@ def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame,
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
     return frame, path.name, path.suffix.lower()
+
+
+def _own(network: Network) -> pd.DataFrame:
+    """The loads over time that the network's own file has."""
+    source = network.source
+    own = getattr(module_of(source.kind), "load_series", None) if source is not None else None
+    if source is None or own is None or source.private:
+        raise InputError(
+            "The network's file has no loads over time.",
+            remedy="Give a table of them: a column of times, and one for each load.",
+        )
+    found: pd.DataFrame = own(source.data)
+    return found
 
 
 def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str, str]:
@@ -274,17 +292,22 @@ def _from_long(
 
 
 def _buses(names: tuple[str, ...], network: Network, where: str) -> Ints:
-    """The bus of every load, by its name."""
-    known = {name: place for place, name in enumerate(network.buses.name)}
+    """The bus of every load: columns are all called like loads of the file, or all like buses."""
+    source = network.source
+    loads = getattr(module_of(source.kind), "load_places", None) if source is not None else None
+    known: dict[str, int] = {} if loads is None else loads(source.data)
+    if not set(names) <= set(known):
+        known = {name: place for place, name in enumerate(network.buses.name)}
     unknown = np.array([name not in known for name in names])
     if unknown.any():
         raise InputError(
             f"{where} has {int(unknown.sum()):,} loads at buses that the network does not have "
             f"({_some(names, unknown)}).",
-            remedy=f"Name loads by their buses: {_some(network.buses.name, None)}.",
+            remedy=f"Name loads as the network does, or by their buses: "
+            f"{_some(network.buses.name, None)}.",
         )
     if len(set(names)) < len(names):
-        raise InputError(f"{where} has a bus twice.", remedy="Add its loads up.")
+        raise InputError(f"{where} has a load twice.", remedy="Add the two up.")
     return np.array([known[name] for name in names], dtype=np.int64)
 
 

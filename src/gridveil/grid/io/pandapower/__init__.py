@@ -51,7 +51,7 @@ from gridveil.grid.io.pandapower.release import (
     put_reactive,
     strip,
 )
-from gridveil.grid.io.pandapower.tables import build, limit_loading, why_none
+from gridveil.grid.io.pandapower.tables import build, limit_loading, load_places, why_none
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Network
@@ -59,6 +59,7 @@ from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
     "columns",
+    "load_places",
     "published_impedance",
     "read",
     "strip",

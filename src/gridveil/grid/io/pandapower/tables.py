@@ -255,6 +255,15 @@ def _buses(net: Any, place: pd.Series[int]) -> Buses:
     )
 
 
+def load_places(net: Any) -> dict[str, int]:
+    """The bus of every load of the model, by its index, and by its name if no other has it."""
+    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
+    at = places(bus_places(net), still, "bus", "load").tolist()
+    found = dict(zip(map(str, still.index), at, strict=True))
+    names = [str(name) for name in still["name"]] if "name" in still else []
+    return found | {n: b for n, b in zip(names, at, strict=False) if names.count(n) == 1}
+
+
 def _shunt(net: Any, place: pd.Series[int]) -> Floats:
     frame = net.shunt[flags(net.shunt, "in_service", True)]
     if flags(frame, "step_dependency_table", False).any():

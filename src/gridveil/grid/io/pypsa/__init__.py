@@ -40,12 +40,24 @@ from gridveil.errors import InputError
 from gridveil.grid.io import Source, optional_library, source_of, unlogged, writable
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
+from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
 from gridveil.grid.io.pypsa.tables import Snapshot, build
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters
 
-__all__ = ["columns", "published_impedance", "read", "strip", "write", "write_release"]
+__all__ = [
+    "columns",
+    "load_names",
+    "load_places",
+    "load_series",
+    "published_impedance",
+    "read",
+    "strip",
+    "write",
+    "write_loads",
+    "write_release",
+]
 
 
 @unlogged("pypsa")
@@ -123,6 +135,14 @@ def write_release(
         bare = strip(source.data, private)
     put(bare, build(bare), network)
     return _save(bare.network, path)
+
+
+@unlogged("pypsa")
+def write_loads(
+    network: Network, path: str | os.PathLike[str], times: Any, loads: Any, names: Sequence[str]
+) -> None:
+    """Write a network with released loads over time as its snapshots; see `put_series`."""
+    _save(put_series(write_release(network, None, ("load",)), times, loads, names), path)
 
 
 def _copied(network: Any) -> Any:

@@ -119,7 +119,7 @@ def build(source: Snapshot) -> Network:
     units = _generators(source)
     load = np.zeros(len(static(network, "Bus")))
     drawn = -values(source, "Load", "p_set") * values(source, "Load", "sign")
-    active = _active(network, "Load")
+    active = active_ones(network, "Load")
     np.add.at(load, places(network, "Load", "bus")[active], drawn[active])
     buses = Buses(
         name=tuple(static(network, "Bus").index.astype(str)),
@@ -136,7 +136,8 @@ def build(source: Snapshot) -> Network:
     return Network(str(network.name) or "PyPSA network", 1.0, buses, units, branches, notes=notes)
 
 
-def _active(network: Any, component: str) -> Bools:
+def active_ones(network: Any, component: str) -> Bools:
+    """Which elements take part."""
     return flags(static(network, component), "active")
 
 
@@ -289,7 +290,7 @@ def _branches(source: Snapshot) -> Branches:
         capacity=np.concatenate(limit),
         angle_min=-angle,
         angle_max=angle,
-        in_service=np.concatenate([_active(network, component) for component in BRANCHES]),
+        in_service=np.concatenate([active_ones(network, component) for component in BRANCHES]),
     )
 
 
@@ -321,7 +322,7 @@ def _generators(source: Snapshot) -> Generators:
         bus=places(network, "Generator", "bus"),
         p_min=np.where(still, fixed, low),
         p_max=np.where(still, fixed, high),
-        in_service=_active(network, "Generator"),
+        in_service=active_ones(network, "Generator"),
         quadratic=values(source, "Generator", "marginal_cost_quadratic"),
         linear=values(source, "Generator", "marginal_cost"),
         constant=np.zeros(count),
