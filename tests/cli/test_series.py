@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from gridveil.cli.main import app
 from gridveil.grid import cases
+from gridveil.release.bundle import OWNER_MARK
 from gridveil.release.verification import verify_bundle
 
 
@@ -84,3 +85,23 @@ def test_options_of_a_series_need_one(tmp_path, more):
     refused = run("grid", "release", "rts96", *asked, *more)
     assert refused.exit_code == 2
     assert "is for loads over time" in refused.stderr.replace("\n", " ")
+
+
+def test_the_owner_compares_a_release_with_the_real_series(loads):
+    assert ordered(loads, "--hours", "none").exit_code == 0
+    out, report = loads.parent / "out", loads.parent / "owner.html"
+    asked = ("grid", "evaluate", out, "--against", "rts96", "--series", loads)
+    shown = run(*asked, "--report", report)
+    assert shown.exit_code == 0, shown.output
+    assert OWNER_MARK in shown.stdout
+    assert "hours with congestion" in shown.stdout
+    page = report.read_text()
+    assert OWNER_MARK in page
+    assert "Load duration curve" in page
+    found = json.loads(run(*asked, "--json").stdout)
+    real = pd.read_parquet(loads).drop(columns="when").to_numpy()
+    released = pd.read_parquet(out / "loads.parquet").drop(columns="when").to_numpy()
+    assert found["rmse"] == pytest.approx(np.sqrt(((released - real) ** 2).mean()))
+    assert found["at_mean"] == pytest.approx(np.sqrt(real.var(axis=0).mean()))
+    inside = run(*asked, "--report", out / "owner.html")
+    assert inside.exit_code == 2

@@ -24,6 +24,7 @@ from gridveil.cli.grid_series import (
     TimeOption,
     check_alone,
     check_method,
+    evaluate_loads,
     refuse_without,
     series_alpha,
     show_series_release,
@@ -223,6 +224,8 @@ def evaluate(
         Path | None,
         typer.Option(help="Write the owner's report to this HTML file, outside of any bundle."),
     ] = None,
+    series: SeriesOption = None,
+    time: TimeOption = None,
     snapshot: SnapshotOption = None,
     full_availability: AvailabilityOption = False,
     max_loading: LoadingOption = None,
@@ -238,11 +241,14 @@ def evaluate(
     from gridveil.grid import Population
     from gridveil.grid.evaluation import evaluate as compare
 
-    check_output(report, REPORT, (against, unseen))
+    check_output(report, REPORT, (against, unseen, series))
     with steps("evaluating", quiet=as_json):
         real = read_network(
             against, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
         )
+        if series is not None:
+            evaluate_loads(bundle, real, series, time, against, report, as_json=as_json)
+            return
         models = None if unseen is None else Population.read(unseen, real)
         found = compare(bundle, real, unseen=models)
         written = None if report is None else found.write_report(report)

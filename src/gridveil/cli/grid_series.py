@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.console import out, plain, print_json
+from gridveil.cli.console import out, plain, print_json, table
 from gridveil.cli.releasing import charge_fields, charge_line
 from gridveil.errors import InputError
 from gridveil.grid.series.method import METHODS, Series
 
 if TYPE_CHECKING:
-    from gridveil.grid import SeriesRelease
+    from gridveil.grid import Network, SeriesRelease
 
 SeriesOption = Annotated[
     Path | None,
@@ -114,3 +114,39 @@ def show_series_release(made: SeriesRelease, placed: Path, *, as_json: bool, qui
             )
         console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
         console.print(plain(charge_line(made.account)))
+
+
+def evaluate_loads(
+    bundle: Path,
+    network: Network,
+    series: Path,
+    time: str | None,
+    case: str,
+    report: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Compare a release of load series with the real one, and show the figures."""
+    from rich.markup import escape
+
+    from gridveil.grid import evaluate_series, read_series
+    from gridveil.release.bundle import OWNER_MARK
+
+    real = read_series(None if str(series) == case else series, network, time=time)
+    found = evaluate_series(bundle, network, real)
+    written = None if report is None else found.write_report(report)
+    if as_json:
+        print_json(found.to_json())
+        return
+    console = out()
+    console.print(f"[bold red]{OWNER_MARK}[/]")
+    shown = table("figure", "value")
+    for name, value in found.rows():
+        shown.add_row(name, value)
+    console.print(shown)
+    console.print(
+        "Do not let these figures decide what to publish: choosing the release that comes closest "
+        "to the real data tells more about it than epsilon allows."
+    )
+    if written is not None:
+        console.print(f"The owner's report: {escape(str(written))}")

@@ -19,8 +19,10 @@ from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.ac.engine import AcSolutions, AcStatus, solve_ac
 from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
 from gridveil.grid.release import GridPlan, GridRelease, plan, release
+from gridveil.grid.series.evaluation import SeriesEvaluation, evaluate_series
 from gridveil.grid.series.method import Series
-from gridveil.grid.series.plan import SeriesPlan, SeriesRelease, plan_series, release_series
+from gridveil.grid.series.plan import SeriesPlan, plan_series, release_series
+from gridveil.grid.series.released import SeriesRelease
 from gridveil.grid.series.table import LoadSeries, read_series
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "Problem",
     "PublicNetwork",
     "Series",
+    "SeriesEvaluation",
     "SeriesPlan",
     "SeriesRelease",
     "Solutions",
@@ -48,6 +51,7 @@ __all__ = [
     "cases",
     "check",
     "evaluate",
+    "evaluate_series",
     "plan",
     "plan_series",
     "problems",

@@ -3,5 +3,5 @@
 Data walks through the modules in this order: `table` (files and the public clock), `queries` (sums
 of whole numbers, and how far each moves), `shares` (which are asked, for how much), `rebuild` (a
 series from noisy answers), `hours` (every hour served), `method` (the options), `plan` (plan,
-charge, run), `evaluation` (for the owner).
+charge, run), `released` (what comes of it), `evaluation` (for the owner).
 """

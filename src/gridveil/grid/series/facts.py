@@ -15,7 +15,7 @@ from gridveil.privacy.adjacency import ALTOGETHER
 from gridveil.privacy.statement import Facts, Restoration
 
 if TYPE_CHECKING:
-    from gridveil.grid.series.plan import Prepared
+    from gridveil.grid.series.released import Prepared
 
 KIND = "grid load series"
 

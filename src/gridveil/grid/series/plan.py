@@ -7,14 +7,12 @@ noisy answers and serves every hour. `release_series` is plan, charge and run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
@@ -25,142 +23,27 @@ from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import highest_cost, sketch_network
 from gridveil.grid.model.public import PublicNetwork, split
 from gridveil.grid.model.ranges import Range, ranges_of
-from gridveil.grid.opf.engine import Solutions
-from gridveil.grid.release import check_writable, network_suffix
+from gridveil.grid.release import check_writable
 from gridveil.grid.restoration.project import decimals_for
 from gridveil.grid.series.clock import check_block
 from gridveil.grid.series.facts import series_facts
-from gridveil.grid.series.hours import Served, serve_hours, solve_hours
+from gridveil.grid.series.hours import Served, serve_hours
 from gridveil.grid.series.method import METHODS, Series
-from gridveil.grid.series.pictures import series_sections
-from gridveil.grid.series.queries import Frame, Query, all_queries
+from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.grid.series.rebuild import Answers, Box, rebuild
+from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.shares import TYPICAL, planned
-from gridveil.grid.series.table import LoadSeries, write_series
+from gridveil.grid.series.table import LoadSeries
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ALTOGETHER, ENTRY, Adjacency
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits, Sealed, seal
-from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.options import options_of
-from gridveil.release.plan import Asked, Plan, Progress, Release, silent
-from gridveil.report.parts import Section, Snippet
+from gridveil.release.plan import Asked, Plan, Progress, silent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """What is worked out from public data before anything is charged.
-
-    Parameters
-    ----------
-    series
-        The public side of the series: its clock, names and layout.
-    kept, entry
-        The loads that are not always 0, in the order of the network's buses, and the private
-        entry of the network (a bus with loads) that each is part of.
-    frame, box
-        Their public numbers.
-    queries, epsilons
-        What is asked, and for how much of epsilon.
-    typical
-        The public guess of the mean load, MW.
-    decimals
-        How many decimals released values have.
-    snapshots
-        The loads of a PyPSA network, whose file holds loads over time too; else nothing.
-    """
-
-    series: LoadSeries
-    kept: Ints
-    entry: Ints
-    frame: Frame
-    box: Box
-    queries: Mapping[str, Query]
-    epsilons: Mapping[str, Fraction]
-    typical: float
-    decimals: int
-    snapshots: tuple[str, ...]
-
-    def at_buses(self, values: Floats) -> Floats:
-        """Loads added up by bus: ``(times, private entries)``."""
-        first = np.flatnonzero(np.diff(self.entry, prepend=-1))
-        return np.asarray(np.add.reduceat(values, first, axis=1))
-
-    def to_loads(self, moved: Floats, values: Floats) -> Floats:
-        """Moved sums of buses, shared by their loads as these were."""
-        have = self.at_buses(values)
-        count = np.bincount(self.entry)
-        share = np.divide(moved, have, out=np.zeros_like(moved), where=have > 0)
-        alone = np.where(have > 0, 0.0, moved / count)
-        found = values * share[:, self.entry] + alone[:, self.entry]
-        # Loads of one bus are rounded apart: finer, so that their sum is still served.
-        return np.clip(np.round(found, self.decimals + 3), self.box.low, self.box.high)
-
-
-class SeriesRelease(Release):
-    """A released series of loads: `data` is a table of it, `network` has the mean loads."""
-
-    def __init__(
-        self,
-        account: Account,
-        facts: Facts,
-        public: PublicNetwork,
-        prepared: Prepared,
-        served: Served,
-    ) -> None:
-        self.public, self.prepared, self.served = public, prepared, served
-        series = prepared.series
-        self.clock, self.names = series.clock, series.names
-        self.network: Network = public.with_values(prepared.at_buses(served.values).mean(axis=0))
-        files = {
-            f"network{network_suffix(self.network)}": self._write_network,
-            f"loads{series.layout.suffix}": lambda path: write_series(
-                path, series.layout, series.clock, series.names, self.values
-            ),
-        }
-        super().__init__(make_statement(account, facts), account, files)
-
-    def _write_network(self, path: Path) -> None:
-        if not self.prepared.snapshots:
-            self.network.write_release(path, ("load",))
-            return
-        times = pd.DatetimeIndex(self.data.index).tz_localize(None)
-        module_of("pypsa").write_loads(
-            self.network, path, times, self.data, self.prepared.snapshots
-        )
-
-    @cached_property
-    def values(self) -> Floats:
-        """Released loads in MW: one row a time, one column a load of the table."""
-        found = np.zeros((self.clock.size, len(self.names)))
-        found[:, self.prepared.kept] = self.served.values
-        return found
-
-    @cached_property
-    def data(self) -> pd.DataFrame:
-        """The released series as a table with its times as index."""
-        times = pd.to_datetime(self.clock.moments, unit="s", utc=self.clock.zone == "UTC")
-        return pd.DataFrame(self.values, index=times, columns=list(self.names))
-
-    @cached_property
-    def solutions(self) -> Solutions:
-        """The dispatch of every released hour."""
-        values = self.prepared.at_buses(self.served.values)
-        return solve_hours(self.public, values, keep=("cost", "line_price"))
-
-    def sections(self) -> tuple[Section, ...]:
-        """Pictures of the released series."""
-        return series_sections(self.clock, self.values, self.served)
-
-    def loading(self) -> tuple[Snippet, ...]:
-        """Code that loads the released series."""
-        name = next(file for file in self.files if file.startswith("loads"))
-        read = "read_csv" if name.endswith(".csv") else "read_parquet"
-        return (Snippet("pandas", f'import pandas as pd\nloads = pd.{read}("{name}")'),)
 
 
 class SeriesPlan(Plan[SeriesRelease]):

@@ -27,7 +27,7 @@ TYPICAL = 8
 """The public guess of a mean load, in alphas, unless the owner has a better one."""
 
 # How far loads are from what other answers tell, as a share of the mean load.
-_DAY, _WEEK, _WAVE, _PEAK = 0.15, 0.1, 0.2, 0.04
+_DAY, _WEEK, _WAVE, _PEAK = 0.15, 0.1, 0.2, 0.1
 _DROWNED = 4.0  # noise this many times as wide as what is looked for is worth nothing
 
 

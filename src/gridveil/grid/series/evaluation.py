@@ -1,0 +1,208 @@
+"""What a released series keeps of the real one: for the owner's eyes, never to be published."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.model.network import Network
+from gridveil.grid.model.population import Population
+from gridveil.grid.opf.engine import Solutions, solve_population
+from gridveil.grid.series.clock import Clock
+from gridveil.grid.series.facts import KIND
+from gridveil.grid.series.pictures import Drawn, year_pictures
+from gridveil.grid.series.table import LoadSeries
+from gridveil.privacy.statement import Statement
+from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
+from gridveil.report.page import owner_page
+from gridveil.report.parts import Section, Table
+
+Floats = NDArray[np.float64]
+
+_CONGESTED = 1e-3  # $/MWh
+
+
+@dataclass(frozen=True)
+class SeriesErrors:
+    """Figures of a released series beside the real one; NaN where there are none.
+
+    Parameters
+    ----------
+    rmse
+        Of every load and time, MW.
+    at_mean
+        The control: the same of loads that stay at their real mean all the time.
+    total
+        Mean error of the total of a time, in percent.
+    peak
+        Error of the highest total, in percent, with its sign.
+    energy, worst_energy
+        Mean and largest error of a load's energy, in percent.
+    cost
+        Mean error of the cost of an hour, in percent, over hours that both can serve.
+    infeasible
+        Released hours that the network can't serve.
+    congested, congested_real
+        Hours in which some line is congested.
+    """
+
+    rmse: float
+    at_mean: float
+    total: float
+    peak: float
+    energy: float
+    worst_energy: float
+    cost: float
+    infeasible: int
+    congested: int
+    congested_real: int
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesEvaluation:
+    """The owner's comparison of a released series with the real one."""
+
+    statement: Statement
+    clock: Clock
+    errors: SeriesErrors
+    real: Floats
+    released: Floats
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Every figure in words."""
+        one = self.errors
+        hours = f"of {self.clock.size:,}"
+        return [
+            ("error of a load and hour, rms", f"{one.rmse:.4g} MW"),
+            ("the same of real mean loads, the control", f"{one.at_mean:.4g} MW"),
+            ("error of an hour's total, mean", f"{one.total:.2f}%"),
+            ("error of the highest total", f"{one.peak:+.2f}%"),
+            ("error of a load's energy, mean", f"{one.energy:.2f}%"),
+            ("error of a load's energy, largest", f"{one.worst_energy:.2f}%"),
+            ("error of an hour's cost, mean", "-" if math.isnan(one.cost) else f"{one.cost:.2f}%"),
+            ("released hours that can't be served", f"{one.infeasible:,} {hours}"),
+            ("hours with congestion, released", f"{one.congested:,} {hours}"),
+            ("hours with congestion, real", f"{one.congested_real:,} {hours}"),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures for a script."""
+        found = {k: None if v != v else v for k, v in asdict(self.errors).items()}
+        return {"mark": OWNER_MARK, **found}
+
+    def write_report(self, path: Path | str) -> Path:
+        """Write the owner's report, readable by its owner alone.
+
+        Raises
+        ------
+        InputError
+            If the file would be inside a bundle, or can't be written.
+        """
+        drawn = [
+            Drawn("real", "c0", self.real.sum(axis=1)),
+            Drawn("released", "c1", self.released.sum(axis=1)),
+        ]
+        section = Section(
+            "The released loads beside the real ones",
+            "Do not let these figures decide what to publish: choosing the release that comes "
+            "closest to the real data tells more about it than epsilon allows.",
+            pictures=year_pictures(self.clock, drawn),
+            tables=[Table("Figures", ("figure", "value"), self.rows())],
+        )
+        return write_owner_file(path, owner_page(self.statement, (section,), OWNER_MARK))
+
+
+def evaluate_series(
+    bundle: Path | str, network: Network, series: LoadSeries, *, workers: int | None = None
+) -> SeriesEvaluation:
+    """Compare a bundle with the real series on the real network, for the owner alone.
+
+    Parameters
+    ----------
+    bundle
+        The folder of a release of load series.
+    network, series
+        The real ones, as they were released.
+    workers
+        Processes that share the hours.
+    """
+    folder = Path(bundle)
+    statement = read_statement(folder)
+    if statement.body["kind"] != KIND:
+        raise InputError(
+            f"The bundle at {folder} does not hold loads over time.",
+            remedy="Name the folder of a release with --series.",
+        )
+    released = _released(folder, series)
+    real = series.private(np.arange(len(series.names)))
+    costs = [_solve(network, series, values, workers) for values in (real, released)]
+    return SeriesEvaluation(
+        statement, series.clock, _errors(real, released, *costs), real, released
+    )
+
+
+def _released(folder: Path, series: LoadSeries) -> Floats:
+    """The released values in the order of the real series."""
+    file = folder / f"loads{series.layout.suffix}"
+    if not file.is_file():
+        raise InputError(
+            f"The bundle has no file {file.name}.",
+            remedy="Give the table that the release was made from, in the same format.",
+        )
+    frame = pd.read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
+    layout = series.layout
+    if layout.kind == "long":
+        frame[layout.load] = frame[layout.load].astype(str)
+        frame = frame.pivot_table(index=layout.time, columns=layout.load, values=layout.power)
+    frame.columns = frame.columns.astype(str)
+    if not set(series.names) <= set(frame.columns) or len(frame) != series.clock.size:
+        raise InputError(
+            "The series has other loads or times than the bundle.",
+            remedy="Give the table that the release was made from.",
+        )
+    return frame[list(series.names)].to_numpy(dtype=np.float64)
+
+
+def _solve(network: Network, series: LoadSeries, values: Floats, workers: int | None) -> Solutions:
+    load = np.zeros((len(values), len(network.buses)))
+    np.add.at(load.T, series.bus, np.maximum(values, 0.0).T)
+    ones = network.with_load(np.ones(len(network.buses)))
+    models = Population(len(values), load=load)
+    return solve_population(ones, models, keep=("cost", "line_price"), workers=workers)
+
+
+def _errors(real: Floats, released: Floats, truly: Solutions, ours: Solutions) -> SeriesErrors:
+    total, found = real.sum(axis=1), released.sum(axis=1)
+    energy, sums = released.sum(axis=0), real.sum(axis=0)
+    used = sums != 0
+    apart = 100 * np.abs(energy[used] / sums[used] - 1)
+    both = np.isfinite(truly.cost) & np.isfinite(ours.cost) & (truly.cost != 0)
+    error = 100 * np.abs(ours.cost[both] / truly.cost[both] - 1)
+    return SeriesErrors(
+        rmse=_rms(released - real),
+        at_mean=_rms(real - real.mean(axis=0)),
+        total=100 * float(np.mean(np.abs(found[total != 0] / total[total != 0] - 1))),
+        peak=100 * float(found.max() / total.max() - 1),
+        energy=float(apart.mean()),
+        worst_energy=float(apart.max()),
+        cost=float(error.mean()) if both.any() else math.nan,
+        infeasible=int((~np.isfinite(ours.cost)).sum()),
+        congested=_congested(ours),
+        congested_real=_congested(truly),
+    )
+
+
+def _congested(solved: Solutions) -> int:
+    assert solved.line_price is not None
+    return int((np.nan_to_num(np.abs(solved.line_price)) > _CONGESTED).any(axis=1).sum())
+
+
+def _rms(values: Floats) -> float:
+    return float(np.sqrt(np.mean(values**2)))
