@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.making import adjacency
 from support.sizes import FULL
 
-from gridveil.privacy.account import Account
+from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.budget import Budget
 from gridveil.privacy.sealed import unseal
 from gridveil.wind.features import RBF, Polynomial
@@ -220,3 +220,27 @@ def test_other_queries_are_about_the_computed_shares():
     spread = spread_query(fits, [np.zeros(4)], Fraction(1, 4), alpha).sensitivity.value
     assert spread == share_step(alpha) / 2
     assert share_step(Fraction(1)) == 1  # shares are in [0, 1]
+
+
+@pytest.mark.parametrize("turbine", [None, "who"])
+def test_noisy_records_know_nothing_of_the_order_in_the_source(turbine):
+    """A source may be sorted by power: rows that are alike in public must not tell it."""
+    rows = 400
+    power = np.linspace(0, 100, rows)  # in the order of the source, which is that of power
+    table = pa.table(
+        {"v": np.repeat([5.0, 8.0], rows // 2), "p": power, "who": ["a", "b"] * (rows // 2)}
+    )
+    sizes = 100.0 if turbine is None else {"a": 100.0, "b": 100.0}
+    records = read_records(table, speed="v", power="p", capacity=sizes, turbine=turbine)
+    noisy = np.empty(rows)
+    planned = [adjacency(alpha="1", unit="of capacity")]
+    account = study_account(Fraction(1000), adjacency=planned, seed=0)
+    ask_records(account, records, Fraction(1), Fraction(20), noisy)
+    part = rows // 2 if turbine is None else rows // 4
+    for some in np.split(noisy, rows // part):
+        assert (np.diff(some) >= 0).all()
+    # A key tells rows apart: their order is public, and stays.
+    keyed = table.append_column("t", pa.array(range(rows)))
+    records = read_records(keyed, speed="v", power="p", capacity=100.0, key="t")
+    ask_records(account, records, Fraction(1), Fraction(20), noisy)
+    assert (np.diff(noisy) < 0).any()

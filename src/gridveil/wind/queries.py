@@ -131,7 +131,12 @@ def ask_records(
     into: Vector,
     group: int = 1,
 ) -> float:
-    """Fill ``into`` with noisy records and return the noise's scale."""
+    """Fill ``into`` with noisy records and return the noise's scale.
+
+    Rows that are alike in all that is public are in the order of their noisy values: whatever is
+    made of them knows nothing of the order that they had in the source, which may be sorted by
+    power. Every other query is a sum, to which such rows contribute alike.
+    """
     noisy = laplace_blocks(
         account,
         records.power,
@@ -143,6 +148,7 @@ def ask_records(
     for block in noisy.value:
         into[start : start + len(block)] = block
         start += len(block)
+    records.without_trace(into)
     return noisy.record.calibration.scale_in_units
 
 

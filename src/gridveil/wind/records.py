@@ -33,6 +33,7 @@ from gridveil.wind.io.writers import (
     output_schema,
     released_batches,
     sketch_rows,
+    sort_tied,
     to_frame,
     write_csv,
     write_parquet,
@@ -173,6 +174,11 @@ class Records:
 
     def __len__(self) -> int:
         return self.rows
+
+    def without_trace(self, noisy: NDArray[np.float64]) -> None:
+        """Take the order that alike rows had in the source out of noisy values, in place."""
+        if (tied := self._store.tied()) is not None:
+            sort_tied(noisy, tied)
 
     def sketch(self) -> Sketch:
         """A fingerprint of the published columns; no power changes it."""

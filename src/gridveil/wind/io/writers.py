@@ -123,11 +123,17 @@ def _without_trace(released: Released, tied: NDArray[np.bool_]) -> Iterator[Vect
     for block in released():
         gathered.add(block)
     values: Vector = gathered.finish()
-    if tied.any() and len(values) == len(tied):
+    if len(values) == len(tied):
+        sort_tied(values, tied)
+    return iter([values])
+
+
+def sort_tied(values: Vector, tied: NDArray[np.bool_]) -> None:
+    """Put the values of rows that are alike in all that is published in order, in place."""
+    if tied.any():
         among = tied | np.append(tied[1:], False)  # all of a run, its first row too
         inside = values[among]
         values[among] = inside[np.lexsort((inside, np.cumsum(~tied[among])))]
-    return iter([values])
 
 
 class _Supply:
