@@ -25,6 +25,11 @@ from gridveil.privacy.ledger.sketch import SIZE, Sketch, mixed
 HASHES = st.sets(st.integers(0, 2**64 - 1), max_size=200)
 
 
+@pytest.fixture
+def ledger(backend):
+    return Ledger(backend.new())
+
+
 def sketch(numbers, kind="wind"):
     return Sketch.of(kind, [mixed(np.array(sorted(numbers), dtype=np.uint64))])
 
