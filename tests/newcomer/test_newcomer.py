@@ -84,8 +84,8 @@ REFUSED = {
 DOUBTED = {
     "no time and no key": (
         wind(),
-        "which came first is lost. Name the column of times with --time, or another key with "
-        "--key. Columns that were not named: 'when', 'turbine_id'",
+        "which came first is lost. Name the column of times with --time (time=), or another key "
+        "with --key (key=). Columns that were not named: 'when', 'turbine_id'",
     ),
     "several turbines as one": (wind(more="--time when"), "add --turbine turbine_id"),
     "dates as text": (

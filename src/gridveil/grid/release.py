@@ -42,7 +42,7 @@ from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.model.selection import Declared, declared
 from gridveil.grid.model.steps import steps_of
 from gridveil.grid.opf.engine import Solutions, solve_population
-from gridveil.grid.report import grid_sections, loading_snippets
+from gridveil.grid.report import grid_sections, loading_snippets, served_words
 from gridveil.grid.unusual import assumed, unusual
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
@@ -94,6 +94,11 @@ class GridRelease(Release):
     def sections(self) -> tuple[Section, ...]:
         """A map of the released network, and what the models do on it."""
         return grid_sections(self.data, self.public, self.values, self.population, self.solutions)
+
+    def quality(self) -> tuple[str, ...]:
+        """See `Release.quality`: with how many models the released network serves."""
+        served = int(np.isfinite(self.solutions.cost).sum())
+        return *super().quality(), served_words(served, self.population.size)
 
     def loading(self) -> tuple[Snippet, ...]:
         """Code that loads the released network."""

@@ -62,9 +62,9 @@ def assumed(
             f"[{limits.low:g}, {limits.high:g}] count as the nearer end"
         )
         found[f"accuracy of {name}"] = (
-            f"a single value is off by about {off:.0%}"
+            f"a single value of {name} is off by about {off:.0%}"
             if one.unit == RELATIVE
-            else f"a single value is off by about {off:,.4g} {unit}"
+            else f"a single value of {name} is off by about {off:,.4g} {unit}"
         ) + " before restoration"
     out = f"; {left_out:,} more left out, since generation can't match the load" if left_out else ""
     return found | {"models": f"{problem.models.size:,} to be served{out}"}

@@ -46,6 +46,11 @@ class Release:
         What paid for it.
     files
         The data files of the bundle: name, and how each is written.
+
+    Attributes
+    ----------
+    assumed
+        What the plan took for granted: see `Plan.assumed`.
     """
 
     def __init__(
@@ -57,6 +62,12 @@ class Release:
         self.statement = statement
         self.account = account
         self.files = dict(files)
+        self.assumed: Mapping[str, str] = {}
+
+    def quality(self) -> tuple[str, ...]:
+        """How good the data is, in sentences made from public and released data only."""
+        known = (words for name, words in self.assumed.items() if name.startswith("accuracy"))
+        return tuple(f"{words[:1].upper()}{words[1:]}." for words in known)
 
     def sections(self) -> tuple[Section, ...]:
         """What the report shows besides the guarantee, from released and public data only."""
@@ -74,7 +85,8 @@ class Release:
         InputError
             If ``folder`` is taken or can't be written; the release is still in memory.
         """
-        page = report_page(self.statement, tuple(self.files), self.sections(), self.loading())
+        names = tuple(self.files)
+        page = report_page(self.statement, names, self.sections(), self.loading(), self.quality())
         files = {**self.files, REPORT_FILE: lambda path: _write_text(path, page)}
         placed, complete = write_bundle(folder, files, self.statement, force=force)
         self._note(hashlib.sha256(complete.to_json().encode()).hexdigest())
@@ -285,6 +297,7 @@ class Plan(ABC, Generic[R]):
                 )
             self._accounts[:] = [one for one in self._accounts if one is not account]
         made = self._run(account, progress)
+        made.assumed = self.assumed
         if self.request:
             made.statement = made.statement.with_request(self.request)
         return made

@@ -48,6 +48,7 @@ def report_page(
     data_files: Sequence[str],
     sections: Sequence[Section] = (),
     loading: Sequence[Snippet] = (),
+    quality: Sequence[str] = (),
 ) -> str:
     """The text of ``report.html``.
 
@@ -61,6 +62,8 @@ def report_page(
         What this kind of release shows of its data.
     loading
         Code that loads it.
+    quality
+        How good it is, a sentence each; the noise of every answer if there is nothing to say.
     """
     ledger = statement.body["ledger"]
     return _render(
@@ -75,6 +78,7 @@ def report_page(
         changes=_changes(statement),
         sections=sections,
         loading=loading,
+        quality=quality or _noise(statement),
         data_files=data_files,
         not_protected=NOT_PROTECTED,
     )
@@ -161,6 +165,14 @@ def _shares(statement: Statement) -> list[dict[str, Any]]:
         colour = f"c{number % _COLOURS + 1}"
         shares.append({**one, "share": share, "percent": f"{share:.3g}", "colour": colour})
     return shares
+
+
+def _noise(statement: Statement) -> list[str]:
+    return [
+        f"Asked of the private data: {one['query']}, with noise of scale {shown(one['scale'])} "
+        f"{one['unit']}."
+        for one in statement.body["mechanisms"]
+    ]
 
 
 def _changes(statement: Statement) -> list[tuple[str, Fraction]]:

@@ -54,8 +54,10 @@ def assumed(
         "turbines": named if records.turbine else "all rows count as one turbine",
     }
     if error is not None:
+        others = "; the other answers make it better" if prepared.shares[0] < 1 else ""
         found["accuracy"] = (
-            f"noise on the records leaves the power curve unknown by about {error:.1%} of capacity"
+            f"noise on the records leaves the power curve unknown by about {error:.1%} of "
+            f"capacity{others}"
         )
     return found
 
@@ -96,7 +98,8 @@ def _order_doubts(records: Records) -> Iterator[str]:
         yield (
             f"No column orders the rows: they will be released in the order of "
             f"{', '.join(records.published)}, and which came first is lost. Name the column of "
-            f"times with --time, or another key with --key. Columns that were not named: {some}."
+            f"times with --time (time=), or another key with --key (key=). Columns that were not "
+            f"named: {some}."
         )
     first = records.text_key()
     if first is not None and _DATE.match(first):
