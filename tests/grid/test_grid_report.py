@@ -17,7 +17,18 @@ def release_of(folder, case, models, limits):
     """Release capacities by the command: what it prints, and the text of the report."""
     path = folder / "models.parquet"
     models.write(path)
-    words = ["grid", "release", case, "--alpha", "1", "--range", limits, "--population", path]
+    words = [
+        "grid",
+        "release",
+        case,
+        "--alpha",
+        "1",
+        "--range",
+        limits,
+        "--population",
+        path,
+        "--yes",
+    ]
     words += ["--dataset", "grid"]
     words += ["--method", "laplace", "-o", folder / "out"]
     result = CliRunner().invoke(app, [str(word) for word in words])
