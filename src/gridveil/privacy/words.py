@@ -126,24 +126,27 @@ def in_words(body: Mapping[str, Any]) -> tuple[str, str]:
 
 def _several(guarantee: Mapping[str, Any], epsilon: Fraction, it: str) -> str:
     """Epsilon for what people ask about as a whole; for ten entries if nothing is known of that."""
-    groups = [one["groups"] for one in guarantee["neighbours"] if one.get("groups")]
+    groups = show_groups(guarantee)
     if not groups:
         return f"for ten {_plural(guarantee)} at once {it} is {show_exact(10 * epsilon)}"
+    several = [one for one in guarantee["neighbours"] if one.get("groups")]
     # Of one parameter the smallest and the largest group; of several the largest of each.
-    some = [groups[0][0], *groups[0][1:][-1:]] if len(groups) == 1 else [g[-1] for g in groups]
-    first, *more = (
-        (f"for {one['name']} ({_count(one['count'], guarantee)})", Fraction(one["epsilon"]))
-        for one in some
-    )
-    rest = "".join(f", {what} {show_exact(total)}" for what, total in more)
-    return f"{first[0]} {it} is {show_exact(first[1])}{rest}"
+    places = {0, len(groups) - 1}
+    if len(several) > 1:
+        places = {
+            sum(len(one["groups"]) for one in several[: k + 1]) - 1 for k in range(len(several))
+        }
+    first, *more = (groups[place] for place in sorted(places))
+    rest = "".join(f", for {what} {show_exact(total)}" for what, total in more)
+    return f"for {first[0]} {it} is {show_exact(first[1])}{rest}"
 
 
 def show_groups(guarantee: Mapping[str, Any]) -> list[tuple[str, Fraction]]:
     """What people ask about as a whole (a day, a voltage level), in words, and its epsilon."""
     return [
         (
-            f"{group['name']} ({_count(group['count'], guarantee)} of {one['parameter']})",
+            f"{group['name']} ({_count(group['count'], guarantee)}"
+            + (f" of {one['parameter']})" if len(guarantee["neighbours"]) > 1 else ")"),
             Fraction(group["epsilon"]),
         )
         for one in guarantee["neighbours"]
