@@ -137,7 +137,7 @@ def _plain_table() -> type[Table]:
 
 
 def show_error(error: GridveilError, command: str) -> None:
-    """Say what is wrong and what to do; the command's help where the error does not know."""
+    """Say what is wrong and what to do; the command's help if the error does not know."""
     from rich.markup import escape
 
     console = err()

@@ -55,7 +55,7 @@ def info(
 ) -> None:
     """Summarise a network, and explain every problem in it. Exit code 1 if there are any.
 
-    Exit code 2 where it can't be read as a network at all. It looks at the real values, for their
+    Exit code 2 if it can't be read as a network at all. It looks at the real values, for their
     owner: what it prints must not be published. Nothing is charged.
 
     Example: [cyan]gridveil grid info rts96[/]

@@ -42,7 +42,7 @@ def greet() -> None:
 
 
 def _styled(text: str, style: str) -> str:
-    """The text in a style, where a person looks at a terminal that has some."""
+    """The text in a style, if a person looks at a terminal that has some."""
     plain = os.name == "nt" or "NO_COLOR" in os.environ or not sys.stdout.isatty()
     return text if plain else f"\x1b[{style}m{text}\x1b[0m"
 

@@ -51,7 +51,7 @@ def check_output(path: Path | None, kind: Kind, inputs: Iterable[Path | str | No
     Parameters
     ----------
     path
-        The file; None where none is wanted.
+        The file; None if none is wanted.
     kind
         What the command writes there.
     inputs
@@ -127,7 +127,7 @@ def _refuse_inputs(target: Path, inputs: Iterable[Path | str | None]) -> None:
 
 
 def _expanded(path: Path | str) -> Path:
-    # Not Path.expanduser, which raises where there is no such user.
+    # Not Path.expanduser, which raises if there is no such user.
     return Path(os.path.expanduser(path)).absolute()
 
 

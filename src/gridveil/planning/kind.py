@@ -65,7 +65,7 @@ class Parameter:
     meaning
         What alpha means, in a sentence.
     range_hint
-        What to type for the public range; empty where the range is fixed.
+        What to type for the public range; empty if the range is fixed.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Run:
     Parameters
     ----------
     values
-        A number for each metric; none where it can't be measured.
+        A number for each metric; none if it can't be measured.
     shares
         Where epsilon went.
     pictures
@@ -195,7 +195,7 @@ class Kind(ABC):
         raise InputError(f"The range of {name} is fixed.", remedy="Leave it out.")
 
     def check_method(self, choice: Choice) -> None:
-        """Raise `InputError` where the method can't release what is private."""
+        """Raise `InputError` if the method can't release what is private."""
         return
 
     def check_field(self, name: str, fields: Mapping[str, str]) -> None:

@@ -34,12 +34,12 @@ class Faults:
 
 
 def text_of(given: Any) -> str:
-    """A text of the question, or nothing where it holds anything else."""
+    """A text of the question, or nothing if it holds anything else."""
     return str(given).strip() if isinstance(given, str | int | float) else ""
 
 
 def read_choice(kind: Kind, asked: Mapping[str, Any], faults: Faults) -> Choice | None:
-    """The choice, or None where it has a fault."""
+    """The choice, or None if it has a fault."""
     epsilon, size, method = None, None, None
     with faults.at("epsilon"):
         epsilon = exact(text_of(asked.get("epsilon")), name="epsilon")

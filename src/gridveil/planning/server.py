@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_json({"problem": error.what, "remedy": error.remedy})
 
     def _allowed(self) -> str | None:
-        """What is asked for, after the token; None where the request was refused."""
+        """What is asked for, after the token; None if the request was refused."""
         token, _, place = self.path.partition("?")[0].removeprefix("/").partition("/")
         reason = self._stranger()
         if reason is None and not hmac.compare_digest(token.encode(), self.server.token.encode()):

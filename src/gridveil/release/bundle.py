@@ -239,7 +239,7 @@ def _sibling(target: Path, kind: str) -> Path:
 def _sweep(target: Path) -> None:
     """Clear up what a killed process left behind here, when it is surely dead.
 
-    A half-made bundle goes. A bundle that was about to be replaced comes back where nothing came
+    A half-made bundle goes. A bundle that was about to be replaced comes back if nothing came
     in its place.
     """
     for path in target.parent.glob(f"{_escaped('.' + target.name)}.*-*.*"):

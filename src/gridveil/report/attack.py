@@ -46,7 +46,7 @@ class Inference:
         How far neighbours may be apart; the typical gap between plausible values (median).
     sure_of_alpha, sure_of_spacing
         Epsilon's bound: how sure of one of two equally likely values that are alpha, or one
-        spacing, apart. None where there is one value only.
+        spacing, apart. None if there is one value only.
     guessed_within
         Share of entries that a guess from other released data (a regression) has within alpha.
     """
@@ -71,7 +71,7 @@ class Inference:
 
     @property
     def warning(self) -> str | None:
-        """What the owner should know, where alpha protects little."""
+        """What the owner should know if alpha protects little."""
         if not self.listed or self.spacing is None or self.alpha >= self.spacing:
             return None
         return (

@@ -140,7 +140,7 @@ class _Axis:
 def log_range(*values: ArrayLike) -> tuple[float, float] | None:
     """The ends of a logarithmic axis for values that need one, or None.
 
-    They do where they span more than a decade and a half: on a linear axis nearly all of them
+    They do if they span more than a decade and a half: on a linear axis nearly all of them
     would lie in one corner. Zeros, and what is four decades below the largest, go to the lower end;
     negative values have no place on such an axis.
 
@@ -170,7 +170,7 @@ def scatter(x: ArrayLike, y: ArrayLike, x_label: str, y_label: str) -> str:
 
 
 def histogram(values: ArrayLike, x_label: str, y_label: str, colour: str, *, bins: int = 25) -> str:
-    """How often values occur; in classes of equal ratio where they span decades."""
+    """How often values occur; in classes of equal ratio if they span decades."""
     some = np.asarray(values, float)
     log = log_range(some)
     low, high = log or _apart(float(some.min()), float(some.max()))

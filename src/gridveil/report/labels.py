@@ -31,7 +31,7 @@ def label(text: str) -> str:
 
 
 def shown(value: float, digits: int = 4) -> str:
-    """A number for people: so many digits, whatever its size, or a dash where there is none.
+    """A number for people: so many digits, whatever its size, or a dash if there is none.
 
     >>> [shown(one) for one in (182277.73, 1234.5, 12.3456, 0.0004321, 0.0, float("nan"))]
     ['182,278', '1,234', '12.35', '0.0004321', '0', '-']
