@@ -126,7 +126,7 @@ def test_what_is_no_statement_is_said_to_be_none(folder, text):
 
 
 def test_a_folder_without_a_statement_is_no_bundle(tmp_path):
-    assert "no bundle" in failed(tmp_path)["statement"]
+    assert "not a bundle" in failed(tmp_path)["statement"]
 
 
 def test_no_folder_is_an_input_error(tmp_path):
@@ -223,4 +223,4 @@ def test_a_file_that_is_listed_twice_is_found(folder):
 def test_a_statement_that_is_a_link_is_none(folder, tmp_path):
     (folder / STATEMENT_FILE).rename(tmp_path / "elsewhere.json")
     (folder / STATEMENT_FILE).symlink_to(tmp_path / "elsewhere.json")
-    assert "no bundle" in failed(folder)["statement"]
+    assert "not a bundle" in failed(folder)["statement"]
