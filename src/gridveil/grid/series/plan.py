@@ -35,7 +35,7 @@ from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.shares import TYPICAL, planned
 from gridveil.grid.series.table import LoadSeries
 from gridveil.privacy.account import Account
-from gridveil.privacy.adjacency import ALTOGETHER, ENTRY, Adjacency
+from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits, Sealed, seal
@@ -257,6 +257,7 @@ def plan_series(
         whose="" if block == ENTRY else "load",
         members=clock.members,
         clock=clock.zone,
+        groups=_groups(block, clock.members),
     )
     frame = Frame(clock, len(kept), around, adjacency.alpha, block)
     queries = all_queries(frame, chosen.waves)
@@ -285,6 +286,13 @@ def _snapshots(network: Network, series: LoadSeries) -> tuple[str, ...]:
         return ()
     names: tuple[str, ...] = module_of("pypsa").load_names(source.data)
     return names if set(series.names) <= set(names) else ()
+
+
+def _groups(block: str, members: Mapping[str, int]) -> dict[str, int]:
+    """What owners ask about as a whole, a day, a week and a load, in blocks of protection."""
+    names = {"day": "one day of one load", "week": "one week of one load", ALTOGETHER: "one load"}
+    larger = {words: one for one, words in names.items() if BLOCKS[one] > BLOCKS[block]}
+    return {words: blocks_in(one, block, members) for words, one in larger.items()}
 
 
 def _check_signs(series: LoadSeries, options: Series) -> None:
