@@ -54,10 +54,11 @@ def assumed(
         "turbines": named if records.turbine else "all rows count as one turbine",
     }
     if error is not None:
-        others = "; the other answers make it better" if prepared.shares[0] < 1 else ""
         found["accuracy"] = (
-            f"noise on the records leaves the power curve unknown by about {error:.1%} of "
-            f"capacity{others}"
+            f"noise on the records leaves the power curve unknown by about {error:.1%} of capacity"
+            if prepared.shares[0] == 1
+            else f"the power curve is unknown by at most about {error:.1%} of capacity: so much by "
+            "noise on the records alone, and the other answers make it better"
         )
     return found
 
