@@ -19,6 +19,7 @@ from gridveil import grid
 from gridveil.auditing.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
 from gridveil.auditing.bundles import bundle_parts
 from gridveil.auditing.checks import Audit, Frequency, Pair, Sizes
+from gridveil.auditing.files import installed
 from gridveil.auditing.scratch import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import (
     Outcome,
@@ -51,9 +52,10 @@ _REPLAYS = Sizes(1, 8)
 
 def ratios(secret: str, method: str) -> Audit:
     """All noisy answers of a release, on every pair of neighbours."""
-    run = partial(_published, secret, method, EPSILON)
+    name, run = f"grid-{secret}-{method}-ratio", partial(_published, secret, method, EPSILON)
     pairs = [(partial(run, a), partial(run, b)) for a, b in SECRETS[secret].neighbours()]
-    return Ratio(f"grid-{secret}-{method}-ratio", EPSILON, pairs, _RATIOS[method])
+    made = Ratio(name, EPSILON, pairs, _RATIOS[method])
+    return installed(name, SECRETS[secret].needs, lambda: made)
 
 
 def answers(secret: str) -> Audit:
@@ -79,7 +81,8 @@ def outputs(secret: str, method: str) -> Audit:
 def replays(secret: str, method: str) -> Audit:
     """The whole bundle, on private data that could hardly differ more."""
     runs = [partial(_bundle, secret, method, private) for private in SECRETS[secret].far()]
-    return Replay(f"grid-{secret}-{method}-replay", runs, _REPLAYS)
+    name = f"grid-{secret}-{method}-replay"
+    return installed(name, SECRETS[secret].needs, lambda: Replay(name, runs, _REPLAYS))
 
 
 def _most_visible(

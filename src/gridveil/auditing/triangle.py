@@ -87,6 +87,11 @@ class Secret:
             return self.classes[0]
         return ALPHAS[name] if self.share is None else f"{float(100 * self.share):g}%"
 
+    @property
+    def needs(self) -> str | None:
+        """The package that a release needs, if it is an optional one."""
+        return "casadi" if self.options.get("ac") else None
+
     def parts(self, private: Values) -> dict[str, Values]:
         """Private values by parameter."""
         found, start = {}, 0
@@ -131,6 +136,9 @@ SECRETS = {
             "capacity-by-class", ("capacity",), classes=({"from=2": 25, "others": 5}, (1, 0, 1))
         ),
         Secret("load-of-known-total", ("load",), {"published_total": 110.0}, total=True),
+        Secret("capacity-in-ac", ("capacity",), {"ac": True}),
+        Secret("load-in-ac", ("load",), {"ac": True, "power_factor": 0.95}),
+        Secret("generator-limit-in-ac", ("generator_limit",), {"ac": True}),
     )
 }
 

@@ -129,6 +129,13 @@ def release(
     series: SeriesOption = None,
     protect: ProtectOption = None,
     time: TimeOption = None,
+    power_factor: Annotated[
+        float | None,
+        typer.Option(
+            help="load: the public power factor of all loads, from which their released reactive "
+            "power follows: 0.95. Without it they have none."
+        ),
+    ] = None,
     options: Any = None,
     dataset: DatasetOption = None,
     distinct: DistinctOption = None,
@@ -200,6 +207,7 @@ def release(
             public_curves=public_curves,
             only=typed.rules(only),
             unlimited_above=unlimited_above,
+            power_factor=power_factor,
             progress=progress,
             **read_options(_ALL, method, options),
         )

@@ -25,19 +25,20 @@ def takes_options_of(methods: Methods) -> Callable[[Callable[..., None]], Callab
 
     The command has a parameter ``options`` in their place, which gets the texts that were typed.
     """
-    known = _known(methods)
+    known, flags = _known(methods), _flags(methods)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def with_options(**given: Any) -> None:
             texts = {name: given.pop(name) for name in known}
+            texts |= {name: "yes" for name in flags if texts[name]}
             command(**given, **{_TAKES: {n: text for n, text in texts.items() if text is not None}})
 
         hints = get_type_hints(command, include_extras=True)
         made = []
         for one in inspect.signature(command).parameters.values():
             if one.name == _TAKES:
-                made += [_parameter(name, words) for name, words in known.items()]
+                made += [_parameter(name, words, name in flags) for name, words in known.items()]
             else:
                 kind = inspect.Parameter.KEYWORD_ONLY
                 made.append(one.replace(annotation=hints[one.name], kind=kind))
@@ -85,11 +86,17 @@ def _known(methods: Methods) -> dict[str, str]:
     return found
 
 
-def _parameter(name: str, words: str) -> inspect.Parameter:
+def _flags(methods: Methods) -> set[str]:
+    """Options that are off by default, and on if they are named."""
+    kinds = methods.values()
+    return {name for kind in kinds for name in kind.about() if kind.default(name) is False}
+
+
+def _parameter(name: str, words: str, flag: bool) -> inspect.Parameter:
     option = typer.Option(f"--{name.replace('_', '-')}", help=words, show_default=False)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[str | None, option],
+        annotation=Annotated[bool | None if flag else str | None, option],
     )

@@ -97,6 +97,8 @@ def facts(
     if declared.unlimited_above is not None:
         known[UNLIMITED_ABOVE] = declared.unlimited_above
         limitations.append(_PLACEHOLDERS.format(f"{declared.unlimited_above:.10g}"))
+    if "load" in public.parameters:
+        known["power_factor"] = declared.power_factor
     clear += declared.published(public.parameters)
     if "generator_limit" in public.parameters and declared.public_curves:
         clear.append("breakpoints and slopes of cost curves")

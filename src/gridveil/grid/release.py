@@ -276,6 +276,7 @@ def plan(
     public_curves: bool = False,
     only: str | Mapping[str, str] | None = None,
     unlimited_above: float | None = None,
+    power_factor: float | None = None,
     progress: Progress = silent,
     **options: Any,
 ) -> GridPlan:
@@ -314,6 +315,9 @@ def plan(
     unlimited_above
         Capacities: ratings from here on (MW) are placeholders, and these lines have no limit.
         Which lines they are becomes public.
+    power_factor
+        Loads: the public power factor of all of them. Released loads have the reactive power that
+        follows from it; none without it.
     progress
         Called with a few words as each step begins.
     options
@@ -329,7 +333,7 @@ def plan(
     parameters = check_parameters(parameter)
     chosen = options_of(METHODS, method, options).check_parameters(parameters)
     total = Budget(epsilon).total
-    said = declared(parameters, only, unlimited_above, public_curves)
+    said = declared(parameters, only, unlimited_above, public_curves, power_factor)
     # Nothing is asked about private values.
     hidden = {name: said.chosen(network, name) for name in parameters}
     refuse(f"Network '{network.name}'", value_problems(network, hidden))

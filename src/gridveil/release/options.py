@@ -113,6 +113,21 @@ def share(text: str) -> float:
     return float(number) / (100 if number != text.strip() else 1)
 
 
+def flag(name: str, value: Any) -> bool:
+    """A check for yes or no."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {_shown(value)}.", remedy="Use True or False.")
+    return value
+
+
+def flagged(text: str) -> bool:
+    """Read yes or no."""
+    known = {"yes": True, "no": False}
+    if text.strip().lower() not in known:
+        raise ValueError
+    return known[text.strip().lower()]
+
+
 def numbers(text: str) -> list[float]:
     """Read numbers with commas between them: ``105,240,300``."""
     return [float(part) for part in text.split(",")]

@@ -15,7 +15,7 @@ from gridveil.grid.model.network import Bools, Floats, Generators, Ints, Network
 ENDLESS_MW = 1e8
 """From here on a limit is none."""
 
-_REACTIVE = 0.75
+REACTIVE = 0.75
 """Mvar a MW of a unit's largest output, where its reactive limits can't be published."""
 
 _STEPS = 80
@@ -36,19 +36,21 @@ def reactive_reach(network: Network) -> Floats:
     factor of 0.8).
     """
     units = network.generators
-    return np.round(_REACTIVE * np.maximum(np.abs(units.p_min), np.abs(units.p_max)), 4)
+    return np.round(REACTIVE * np.maximum(np.abs(units.p_min), np.abs(units.p_max)), 4)
 
 
 def without_reactive_copies(network: Network, private: Collection[str]) -> Network:
     """The network with reactive power that tells nothing of private parameters.
 
-    Of private loads none is left. Of private generator limits the sides that have a limit are,
-    with that of `reactive_reach`. Elements that are declared public keep theirs.
+    Private loads have a public ratio of the released active ones, 0 by default. Of private
+    generator limits the sides that have a limit are left, with that of `reactive_reach`. Elements
+    that are declared public keep theirs.
     """
     buses, units = network.buses, network.generators
     if "load" in private:
         hidden = protected_elements(network, "load", len(buses))
-        buses = replace(buses, reactive_load=np.where(hidden, 0.0, buses.reactive_load))
+        reactive = (network.reactive_ratio or 0.0) * buses.load
+        buses = replace(buses, reactive_load=np.where(hidden, reactive, buses.reactive_load))
     if "generator_limit" in private:
         hidden = protected_elements(network, "generator_limit", len(units))
         reach = np.where(hidden, reactive_reach(network), 1.0)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +28,8 @@ from gridveil.grid.model.covariates import Covariates
 from gridveil.grid.model.parameters import Parameter
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.opf.ac.numbers import ac_numbers
+from gridveil.grid.opf.ac.programme import casadi
 from gridveil.grid.restoration.cells import Noisy
 from gridveil.grid.restoration.convexity import relieve
 from gridveil.grid.restoration.experts import learn
@@ -34,7 +37,7 @@ from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.prior import Estimate, estimate
 from gridveil.grid.restoration.project import serve
 from gridveil.privacy.budget import Exact, exact
-from gridveil.release.options import Within, numbers, option, share
+from gridveil.release.options import Within, flag, flagged, numbers, option, share
 
 
 def _share(name: str, given: Exact) -> Fraction:
@@ -80,6 +83,8 @@ class Certified(Method):
         total and differ in two loads, which takes twice the noise.
     catalogue
         Capacities: the public ratings in MW, one of which every capacity has.
+    ac
+        Serve every model in AC power flow too; capacities are then limits of MVA.
     """
 
     method: ClassVar[str] = "certified"
@@ -119,6 +124,15 @@ class Certified(Method):
         parameters=("capacity",),
     )
 
+    ac: bool = option(
+        False,
+        help="serve every model in AC power flow too",
+        check=flag,
+        read=flagged,
+        example="yes",
+        default="DC alone",
+    )
+
     def _check_together(self) -> None:
         if self.published_total is not None and self.total_share:
             raise InputError(
@@ -140,6 +154,8 @@ class Certified(Method):
                 "it open and hide the rest.",
                 remedy="Leave the catalogue out, or give one alpha in MW.",
             )
+        if self.ac:
+            _check_ac(problem)
         summed = problem.summed
         if summed is None or self.published_total is not None:
             return replace(self, total_share=Fraction(0))
@@ -179,24 +195,36 @@ class Certified(Method):
             with suppress(Unsolved):
                 aim = relieve(aim, task.problem, self.penalty_for(task.problem)).aim
         # Step 3: the nearest values that serve every model, and models like them.
+        project = partial(
+            serve,
+            aim,
+            task.problem,
+            margin=self.margin,
+            decimals=decimals_of(task.problem, prepared),
+            unit=task.problem.units(prepared.unit),
+            deep=lines,
+            progress=task.progress,
+        )
+        trouble_in_ac = {}
         try:
-            served = serve(
-                aim,
-                task.problem,
-                margin=self.margin,
-                decimals=decimals_of(task.problem, prepared),
-                unit=task.problem.units(prepared.unit),
-                deep=lines,
-                progress=task.progress,
-            )
+            try:
+                served = project(ac=self.ac)
+            except Unsolved as trouble:
+                if not self.ac:
+                    raise
+                trouble_in_ac = {"ac_failed": trouble.what}
+                served = project()
         except Unsolved as trouble:
             # What was learned in step 2 is better than the noisy entries.
             return failed(task, prepared, aim.centre, trouble.what)
         return Outcome(
             served.values,
-            "cutting planes with Clarabel and HiGHS",
-            0.0,
+            "cutting planes with Clarabel and HiGHS" + (" and IPOPT" if self.ac else ""),
+            # AC power flow is not convex: how near the values could be is not known.
+            None if self.ac else 0.0,
             {
+                **trouble_in_ac,
+                **({"capacity_is": "MVA" if self.ac else "MW"} if lines_in(task.problem) else {}),
                 "models_not_served": len(served.unserved),
                 "models_served_without_margin": served.without_margin,
                 "rounds_of_cuts": served.rounds,
@@ -267,6 +295,18 @@ def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:
             groups += [(kind, places[signs == sign]) for sign in (-1.0, 1.0)]
             start += count
     return [(kind, places) for kind, places in groups if len(places)]
+
+
+def lines_in(problem: ReleaseProblem) -> bool:
+    """Whether capacities are among the private parameters."""
+    return "capacity" in problem.public.parameters
+
+
+def _check_ac(problem: ReleaseProblem) -> None:
+    """Raise `InputError` now if AC power flow could not be solved later, by public facts."""
+    casadi()
+    public = problem.public
+    ac_numbers(public.with_values((public.low + public.high) / 2))
 
 
 def _check_total(problem: ReleaseProblem, total: float) -> None:

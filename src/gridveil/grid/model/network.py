@@ -212,6 +212,8 @@ class Network:
         Where it came from; None for a network that was made by hand.
     notes
         What the reader had to decide on its own, in sentences.
+    reactive_ratio
+        Released loads: Mvar for each MW, a public number. None: the network was not released.
     """
 
     name: str
@@ -221,6 +223,7 @@ class Network:
     branches: Branches
     source: Source | Any = None
     notes: tuple[str, ...] = field(default=())
+    reactive_ratio: float | None = None
 
     def with_capacity(self, capacity: ArrayLike) -> Network:
         """The same network with other line capacities (MW, one for each branch)."""

@@ -90,6 +90,8 @@ class PublicNetwork:
         The public range of private values, by parameter.
     changes
         The columns of the source's file that a release does not have as they were.
+    reactive_ratio
+        Mvar of released loads for each MW, if loads are private: a public number.
 
     It has no notes of the reader: some count private values, units without a limit for one.
     """
@@ -105,6 +107,7 @@ class PublicNetwork:
     limits: Mapping[str, Limits]
     source: Source | None = None
     changes: tuple[Change, ...] = ()
+    reactive_ratio: float = 0.0
 
     @property
     def entries(self) -> int:
@@ -185,7 +188,10 @@ class PublicNetwork:
                 filled[mask] = vector[start : start + int(mask.sum())]
                 start += int(mask.sum())
                 tables[table] = replace(tables[table], **{column: filled})
-        found = Network(self.name, self.base_mva, source=self.source, **tables)
+        ratio = self.reactive_ratio
+        found = Network(
+            self.name, self.base_mva, source=self.source, reactive_ratio=ratio, **tables
+        )
         return without_reactive_copies(found, self.parameters)
 
     def in_units(self, unit: float) -> PublicNetwork:
@@ -286,6 +292,7 @@ def _split(
         limits=ranges,
         source=source,
         changes=_changes(network.source, parameters, rows),
+        reactive_ratio=declared.reactive_ratio,
         **{name: PublicTable(getattr(public, name), private[name], support) for name in TABLES},
     )
 

@@ -8,6 +8,7 @@ is declared public with the number.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -52,11 +53,24 @@ class Declared:
         Ratings from here on (MW) are placeholders for lines without a limit; None: none are.
     public_curves
         Whether inner breakpoints of cost curves are public.
+    power_factor
+        That of all private loads, which gives their released reactive power; None: they have none.
     """
 
     only: Mapping[str, str] = field(default_factory=dict)
     unlimited_above: float | None = None
     public_curves: bool = False
+    power_factor: float | None = None
+
+    @property
+    def reactive_ratio(self) -> float:
+        """Mvar for each MW of a private load.
+
+        >>> Declared(power_factor=0.8).reactive_ratio
+        0.75
+        """
+        factor = 1.0 if self.power_factor is None else self.power_factor
+        return round(math.sqrt(1 / factor**2 - 1), 6)
 
     def protects(self, parameter: str) -> str:
         """What of a parameter is protected, in words; empty where all of it is."""
@@ -123,6 +137,7 @@ def declared(
     only: str | Mapping[str, str] | None,
     unlimited_above: float | None,
     public_curves: bool,
+    power_factor: float | None = None,
 ) -> Declared:
     """What an owner declares, checked.
 
@@ -150,9 +165,20 @@ def declared(
                 "unlimited_above is about capacities, which are not private here.",
                 remedy="Leave it out.",
             )
+    if power_factor is not None:
+        number = isinstance(power_factor, int | float | np.number)
+        if not number or not 0.1 <= power_factor <= 1:
+            raise InputError(
+                "power_factor must be between 0.1 and 1.", remedy="Give 0.95, for example."
+            )
+        if "load" not in parameters:
+            raise InputError(
+                "power_factor is about loads, which are not private here.", remedy="Leave it out."
+            )
     read = {name: ",".join(sorted(_term(part) for part in _parts(rules[name]))) for name in rules}
     above = None if unlimited_above is None else float(unlimited_above)
-    return Declared(read, above, bool(public_curves))
+    factor = None if power_factor is None else float(power_factor)
+    return Declared(read, above, bool(public_curves), factor)
 
 
 def pairs(real: Network, released: Network, name: str, declared: Declared) -> tuple[Floats, Floats]:

@@ -64,6 +64,8 @@ class Oracle:
         Into how many linear pieces quadratic costs are cut; by default they are exact.
     """
 
+    words = "serving every model"
+
     def __init__(
         self,
         problem: ReleaseProblem,

@@ -9,19 +9,22 @@ solved again, until all are served. The set is convex, so this ends at the neare
 which were not in the population are served too. Values that serve a model with smaller capacities
 serve it with larger ones, so the population itself is served all the more.
 
+**AC.** If asked for, models must be served in AC too (see `ac`): cuts of both kinds go into one
+problem, and looks at DC and AC alternate until neither adds a cut.
+
 **Depth.** If weights are certainties (one over variances), values on the very edge of what serves a
 model are not the best guess: given that the real values serve it, they lie behind the edge, by how
 much is known. Behind one cut, with ``d`` the distance of the aim from it in deviations ``s`` of the
 cut's own sum, normal values lie ``s (h(d) - d)`` behind it on average, ``h`` the hazard of the
 normal distribution: 0.8 ``s`` for an aim on the edge, less the further it is beyond. Cuts are that
-much deeper if `deep` is asked for. If that leaves more models without service or margin than cuts
-on the edge do, these are taken.
+much deeper if `deep` is asked for (but of AC, whose cuts need not hold everywhere). If that leaves
+more models without service or margin than cuts on the edge do, these are taken.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -32,6 +35,7 @@ from scipy.special import log_ndtr
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.fallbacks import PROOF
+from gridveil.grid.restoration.ac import AcOracle, AcShortfalls
 from gridveil.grid.restoration.master import Aim, Cuts, Total, Unsolved, nearest, unreachable
 from gridveil.grid.restoration.oracle import Look, Oracle
 
@@ -84,6 +88,8 @@ class Rounding:
 
 
 Ints = NDArray[np.int64]
+Looks = Callable[[Population, Floats], Oracle | AcOracle]
+"""Makes an oracle for models and the share of reserve of each."""
 
 # A model counts as served where it falls short by less than this (MW): the engine proves one that
 # falls short by more to be infeasible.
@@ -133,6 +139,7 @@ def serve(
     decimals: ArrayLike,
     unit: ArrayLike = 1.0,
     deep: bool = False,
+    ac: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Served:
     """Project the aim onto the values that serve every model.
@@ -151,6 +158,8 @@ def serve(
         What the entries are counted in (see `scaling`); the decimals are those of MW and $/MWh.
     deep
         Whether the aim's weights are certainties, so that values behind the edge are likelier.
+    ac
+        Whether every model must be served in AC too.
 
     Raises
     ------
@@ -164,37 +173,33 @@ def serve(
         values = nearest(aim, Cuts(len(aim.centre)))
         assert values is not None
         return Served(_rounded(values, aim, rounding), 0, (), 1, 0)
+    looks: list[Looks] = [lambda models, _: Oracle.of_shortfalls(problem, models)]
+    if ac:
+        looks.append(AcShortfalls(problem).oracle)
     found = None
     if deep:
         with suppress(Unsolved):
-            found = _served(_Search(aim, problem, rounding, say, deep=True), margin)
-        if found is not None and not found.short:
+            found = _served(_Search(aim, problem, looks, rounding, say, deep=True), margin)
+        # In AC a margin is often out of reach because of voltages, which no other cuts change.
+        if found is not None and not (found.unserved if ac else found.short):
             return found
-    plain = _served(_Search(aim, problem, rounding, say, deep=False), margin)
+    plain = _served(_Search(aim, problem, looks, rounding, say, deep=False), margin)
     return plain if found is None or plain.short < found.short else found
 
 
 def _served(search: _Search, margin: float) -> Served:
     aim, problem, models = search.aim, search.problem, search.problem.models
     reserve = np.full(models.size, margin)
-    values = search.run(_with_reserve(models, problem, reserve), search.first())
+    values = search.run(_with_reserve(models, problem, reserve), reserve, search.first())
     while tight := [model for model in sorted(search.gone) if reserve[model]]:
         # Once more, without the margin for those that can't have it.
         reserve[tight] = 0.0
         search.gone.difference_update(tight)
-        values = search.run(_with_reserve(models, problem, reserve), values)
+        values = search.run(_with_reserve(models, problem, reserve), reserve, values)
     values = _rounded(values, aim, search.rounding)
-    unserved = _short(problem, values, sorted(search.gone))
+    unserved = search.short(values, sorted(search.gone))
     bare = 0 if margin == 0 else int((reserve == 0).sum()) - len(unserved)
     return Served(values, bare, unserved, search.rounds, len(search.cuts))
-
-
-def _short(problem: ReleaseProblem, values: Floats, some: list[int]) -> tuple[int, ...]:
-    """Those of some models that values do not serve."""
-    if not some:
-        return ()
-    look = Oracle.of_shortfalls(problem, problem.models).at(values, np.array(some))
-    return tuple(np.array(some)[~(look.value <= SERVED)].tolist())
 
 
 class _Search:
@@ -202,6 +207,7 @@ class _Search:
         self,
         aim: Aim,
         problem: ReleaseProblem,
+        looks: Sequence[Looks],
         rounding: Rounding,
         say: Callable[[str], None],
         *,
@@ -210,9 +216,11 @@ class _Search:
         self.cuts = Cuts(len(aim.centre))
         self.gone: set[int] = set()
         self.rounds = 0
+        self._cut_rounds = 0
         self.aim = aim
         self.problem = problem
         self.rounding = rounding
+        self._looks = looks
         self._deep = deep
         self._say = say
         # Rounding moves a value by up to half a step, or a whole one where a total must be met:
@@ -227,9 +235,27 @@ class _Search:
             raise Unsolved("No values in the public range add up to the published total.")
         return values
 
-    def run(self, models: Population, values: Floats) -> Floats:
+    def run(self, models: Population, reserve: Floats, values: Floats) -> Floats:
         """Add cuts of these models until all are served, but for those that can't be (`gone`)."""
-        oracle = Oracle.of_shortfalls(self.problem, models)
+        first, *others = [look(models, reserve) for look in self._looks]
+        while True:
+            values = self._run(first, models, values)
+            before = self._cut_rounds
+            for oracle in others:
+                values = self._run(oracle, models, values)
+            if self._cut_rounds == before:
+                return values
+
+    def short(self, values: Floats, some: list[int]) -> tuple[int, ...]:
+        """Those of some models that values do not serve, without a reserve."""
+        left: list[int] = []
+        models = self.problem.models
+        for look in self._looks if some else ():
+            found = look(models, np.zeros(models.size)).at(values, np.array(some))
+            left += np.array(some)[~(found.value <= SERVED)].tolist()
+        return tuple(sorted(set(left)))
+
+    def _run(self, oracle: Oracle | AcOracle, models: Population, values: Floats) -> Floats:
         asked = self._remaining(np.arange(models.size))
         for _ in range(_ROUNDS):
             if len(asked) == 0:
@@ -237,11 +263,13 @@ class _Search:
             self.rounds += 1
             asked, look = self._look(oracle, values, asked)
             short = ~(look.value <= SERVED)
-            self._say(f"serving every model, round {self.rounds}: {int(short.sum()):,} not served")
+            self._say(f"{oracle.words}, round {self.rounds}: {int(short.sum()):,} not served")
             # Where a solver gave up there is nothing to go by.
             self.gone.update(asked[~np.isfinite(look.value)].tolist())
             if short.any():
-                self._cut(values, asked[short], look.value[short], look.slope[short])
+                self._cut_rounds += 1
+                deep = self._deep and isinstance(oracle, Oracle)
+                self._cut(values, asked[short], look.value[short], look.slope[short], deep)
                 values = self._nearest()
                 asked = self._remaining(asked[short])
                 if len(asked):
@@ -252,7 +280,7 @@ class _Search:
             asked = everyone
         raise Unsolved(f"Serving every model did not end within {_ROUNDS} rounds.")
 
-    def _look(self, oracle: Oracle, values: Floats, asked: Ints) -> tuple[Ints, Look]:
+    def _look(self, oracle: Oracle | AcOracle, values: Floats, asked: Ints) -> tuple[Ints, Look]:
         """Look at these models; on a large network, at no more than are needed for some cuts."""
         at = _rounded(values, self.aim, self.rounding)
         if len(self.problem.public.buses) <= _SMALL:
@@ -281,7 +309,7 @@ class _Search:
             self.gone.update(lost)
             self.cuts = self.cuts.of(set(self.cuts.model) - self.gone)
 
-    def _cut(self, values: Floats, models: Ints, short: Floats, slope: Floats) -> None:
+    def _cut(self, values: Floats, models: Ints, short: Floats, slope: Floats, deep: bool) -> None:
         # Deepest first: how far the values are from the cut's plane.
         size = np.maximum(np.linalg.norm(slope, axis=1), 1e-12)
         order = np.argsort(-short / size, kind="stable")[:_CUTS_AT_ONCE]
@@ -290,7 +318,7 @@ class _Search:
             row = slope[place]
             spare = _SPARE + float(self._slip @ np.abs(row))
             bound = float(row @ at) - float(short[place]) - spare
-            bound -= self._depth(row, bound) if self._deep else 0.0
+            bound -= self._depth(row, bound) if deep else 0.0
             self.cuts.add(row, bound, int(models[place]))
 
     def _depth(self, row: Floats, bound: float) -> float:

@@ -24,6 +24,8 @@ class AcModel:
         Limits of the units' complex power.
     rating
         Limits of all branches, infinite where there are none.
+    voltage_low, voltage_high
+        Limits of the voltage at every bus.
     quadratic, linear, constant
         Cost of every unit in $/h of its active power per unit (0 where it is piecewise linear).
     factor
@@ -34,6 +36,8 @@ class AcModel:
     low: Complex
     high: Complex
     rating: Floats
+    voltage_low: Floats
+    voltage_high: Floats
     quadratic: Floats
     linear: Floats
     constant: Floats
@@ -80,7 +84,7 @@ def flows(numbers: AcNumbers, voltage: Complex) -> tuple[Complex, Complex]:
 
 def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
     """By how much a point misses power balance and limits."""
-    network, voltage = numbers.network, point.voltage
+    lines, voltage = numbers.network.branches, point.voltage
     size = np.abs(voltage)
     at_start, at_end = flows(numbers, voltage)
     left = -model.load - (numbers.shunt.conj() * size**2)
@@ -88,11 +92,7 @@ def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
     np.subtract.at(left, numbers.start, at_start)
     np.subtract.at(left, numbers.end, at_end)
     over = np.maximum(np.abs(at_start), np.abs(at_end)) - model.rating
-    buses, lines = network.buses, network.branches
-    outside = [
-        size - buses.v_max[numbers.buses],
-        buses.v_min[numbers.buses] - size,
-    ]
+    outside = [size - model.voltage_high, model.voltage_low - size]
     beyond = [
         point.output.real - model.high.real,
         model.low.real - point.output.real,

@@ -128,6 +128,8 @@ class AcModels:
             low=together(low, units.q_min[lot] / base),
             high=together(high, units.q_max[lot] / base),
             rating=lines.capacity[some] * factor(models.capacity, some) / base,
+            voltage_low=buses.v_min[at],
+            voltage_high=buses.v_max[at],
             quadratic=quadratic * base**2,
             linear=linear * base,
             constant=constant,
@@ -166,19 +168,17 @@ class AcEngine:
         strict = self.programme(elastic=False)
         answer = strict.solve(model, start)
         seen = misses(self.numbers, model, answer.point)
-        if not (answer.finished and seen.serves) and start is not None:
-            answer = strict.solve(model)
-            seen = misses(self.numbers, model, answer.point)
         if answer.finished and seen.serves:
             return _Found(AcStatus.SERVED, answer.value, 0.0, seen, answer.point), answer.state
         # How far away is it? Where it is not, its own point is a start for the cost.
         elastic = self.programme(elastic=True).solve(model)
         near = misses(self.numbers, model, elastic.point)
         if near.serves:
-            again = strict.solve(model, elastic.state)
-            after = misses(self.numbers, model, again.point)
-            if again.finished and after.serves:
-                return _Found(AcStatus.SERVED, again.value, 0.0, after, again.point), start
+            for begin in (elastic.state, None):
+                again = strict.solve(model, begin)
+                after = misses(self.numbers, model, again.point)
+                if again.finished and after.serves:
+                    return _Found(AcStatus.SERVED, again.value, 0.0, after, again.point), start
             return _Found(AcStatus.SERVED, np.nan, 0.0, near, elastic.point), start
         if elastic.finished and elastic.value > SERVED:
             short = elastic.value * self.numbers.base

@@ -32,11 +32,11 @@ _SETTINGS: dict[str, Any] = {
     "ipopt.tol": 1e-8,
     "ipopt.constr_viol_tol": 1e-8,
     "ipopt.acceptable_iter": 0,
-    "ipopt.max_iter": 400,
+    "ipopt.max_iter": 150,
 }
 """No limit of time: an answer must not depend on how busy a machine is."""
 
-_FINISHED = "Solve_Succeeded"
+_FINISHED = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
 _NUDGE = 1e-2
 
 
@@ -163,7 +163,7 @@ class Programme:
         voltage = together(x[n : 2 * n] * np.cos(x[:n]), x[n : 2 * n] * np.sin(x[:n]))
         output = together(*x[2 * n : 2 * (n + g)].reshape(2, g))
         return Answer(
-            status == _FINISHED,
+            status in _FINISHED,
             value,
             AcPoint(voltage, output),
             x[: 2 * (n + g)],
@@ -175,14 +175,15 @@ class Programme:
 
     def _bounds(self, model: AcModel) -> tuple[Floats, Floats]:
         numbers, buses = self.numbers, self.numbers.network.buses
+        volts = model.voltage_low, model.voltage_high
         still = np.where(buses.reference[numbers.buses], 0.0, np.inf)
         # Limits that cross can't both be kept, and the check will say so.
         low = np.minimum(model.low.real, model.high.real), model.low.imag
         high = np.maximum(model.low.real, model.high.real), model.high.imag
         free, none = np.full(len(self._curved), np.inf), np.zeros(self._slacks)
         return (
-            np.concatenate([-still, buses.v_min[numbers.buses], *low, -free, none]),
-            np.concatenate([still, buses.v_max[numbers.buses], *high, free, none + np.inf]),
+            np.concatenate([-still, volts[0], *low, -free, none]),
+            np.concatenate([still, volts[1], *high, free, none + np.inf]),
         )
 
     def _start(self, low: Floats, high: Floats, start: Floats | None) -> Floats:

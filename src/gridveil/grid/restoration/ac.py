@@ -1,0 +1,182 @@
+"""What public models say about released values in AC: shortfalls, and their slopes.
+
+As `oracle` does for DC. A shortfall is that of the elastic form (`opf/ac/programme`): 0 where plain
+arithmetic finds that a point serves the model, and else the least MVA, MW and Mvar by which limits
+and balances are missed. Its multipliers are its slopes, and make cuts in the same master problem.
+AC power flow is not convex, so such a cut may cut off too much or too little: the models are looked
+at again after each round, and what counts is the last look.
+
+**Margin.** As in DC a model keeps a share of every capacity in reserve; here also that share of the
+room between limits of voltages and of reactive power, half of it at either end.
+
+All of it reads released and public data alone. There is no argument for anything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.grid.io.dispatch import REACTIVE
+from gridveil.grid.model.population import Population, take
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.opf.ac.check import AcModel, AcPoint, misses
+from gridveil.grid.opf.ac.engine import AcModels
+from gridveil.grid.opf.ac.numbers import AcNumbers, ac_numbers, together
+from gridveil.grid.opf.ac.programme import Answer, Programme
+from gridveil.grid.opf.engine import Solutions
+from gridveil.grid.restoration.oracle import Look
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# A shortfall that is found, and too small to tell from none, counts as this much (p.u.).
+_LEAST = 1e-5
+# Slopes below this are what is left of a solver's tolerance. If all are, no private value helps.
+_FLAT = 0.02
+
+
+class AcShortfalls:
+    """How far models are from being served in AC; one programme for all values and reserves.
+
+    Parameters
+    ----------
+    problem
+        What is released, with the public network and the population.
+    """
+
+    def __init__(self, problem: ReleaseProblem) -> None:
+        self._problem = problem
+        self._programme: Programme | None = None
+        self._points: dict[int, AcPoint] = {}
+        self._states: dict[int, Floats] = {}
+        self._last: Floats | None = None
+
+    def oracle(self, models: Population, reserve: Floats) -> AcOracle:
+        """An oracle for the models of the problem with capacities and reserves of their own."""
+        return AcOracle(self, models, reserve)
+
+    def at(self, values: Floats, models: Population, reserve: Floats, some: Ints) -> Look:
+        """Shortfalls of some models at these values, in the problem's units, and their slopes."""
+        numbers = self._numbers(values)
+        every = AcModels(numbers, models)
+        prices = _Prices(numbers, len(some))
+        value = np.zeros(len(some))
+        for row, k in enumerate(some.tolist()):
+            model = tightened(every[k], float(reserve[k]))
+            known = self._points.get(k)
+            if known is not None and misses(numbers, model, known).serves:
+                continue  # the point that was found before still does
+            answer = self._solve(model, k)
+            if misses(numbers, model, answer.point).serves:
+                self._points[k] = answer.point
+            elif answer.finished:
+                value[row] = max(answer.value, _LEAST) * numbers.base
+                prices.put(row, answer)
+            else:
+                value[row] = np.nan
+        slope = self._slope(prices, models, some)
+        slope[np.abs(slope) < _FLAT] = 0.0
+        # Short for a reason that released values do not change: nothing to go by.
+        value[(value > 0) & ~slope.any(axis=1)] = np.inf
+        return Look(value, slope)
+
+    def _numbers(self, values: Floats) -> AcNumbers:
+        network = self._problem.public.with_values(values)
+        if self._programme is None:
+            self._programme = Programme(ac_numbers(network), elastic=True)
+        # Values change nothing of the programme: loads, limits and ratings are its parameters.
+        return replace(self._programme.numbers, network=network)
+
+    def _solve(self, model: AcModel, k: int) -> Answer:
+        """From this model's own point, else from the last one; from scratch if that does not end.
+
+        Which points there are depends on public and released values alone.
+        """
+        assert self._programme is not None
+        start = self._states.get(k, self._last)
+        answer = self._programme.solve(model, start)
+        if not answer.finished and start is not None:
+            answer = self._programme.solve(model)
+        if answer.finished:
+            self._states[k] = self._last = answer.state
+        return answer
+
+    def _slope(self, prices: _Prices, models: Population, some: Ints) -> Floats:
+        public = self._problem.public
+        found = self._problem.slope(prices.solutions(public.reactive_ratio), take(models, some))
+        if "cost" in public.parts:
+            found[:, public.parts["cost"]] = 0.0
+        return found
+
+
+class AcOracle:
+    """As `Oracle`, of shortfalls in AC."""
+
+    words = "serving every model in AC"
+
+    def __init__(self, shortfalls: AcShortfalls, models: Population, reserve: Floats) -> None:
+        self._shortfalls = shortfalls
+        self._models = models
+        self._reserve = reserve
+
+    def at(self, values: Floats, some: Ints | None = None) -> Look:
+        """Look at some of the models (all by default)."""
+        places = np.arange(self._models.size) if some is None else some
+        return self._shortfalls.at(values, self._models, self._reserve, places)
+
+
+def tightened(model: AcModel, reserve: float) -> AcModel:
+    """The model with a share of the room between limits in reserve; ratings have theirs."""
+    if reserve == 0:
+        return model
+    room = reserve / 2 * (model.voltage_high - model.voltage_low)
+    low, high = model.low.imag, model.high.imag
+    with np.errstate(invalid="ignore"):
+        swing = np.where(np.isfinite(high - low), reserve / 2 * (high - low), 0.0)
+    return replace(
+        model,
+        voltage_low=model.voltage_low + room,
+        voltage_high=model.voltage_high - room,
+        low=together(model.low.real, low + swing),
+        high=together(model.high.real, high - swing),
+    )
+
+
+class _Prices:
+    """Multipliers of elastic answers, as the solutions of DC models have them."""
+
+    def __init__(self, numbers: AcNumbers, rows: int) -> None:
+        network = numbers.network
+        self._numbers = numbers
+        self._line = np.zeros((rows, len(network.branches)))
+        self._load = np.zeros((rows, len(network.buses)))
+        self._reactive = self._load.copy()
+        self._low = np.zeros((rows, len(network.generators)))
+        self._high = self._low.copy()
+        self._swing = self._low.copy()
+
+    def put(self, row: int, answer: Answer) -> None:
+        """Note the multipliers of one model."""
+        numbers = self._numbers
+        self._line[row, numbers.branches] = answer.rating_price
+        self._load[row, numbers.buses] = answer.load_price.real
+        self._reactive[row, numbers.buses] = answer.load_price.imag
+        self._low[row, numbers.units] = answer.low_price.real
+        self._high[row, numbers.units] = answer.high_price.real
+        self._swing[row, numbers.units] = answer.low_price.imag + answer.high_price.imag
+
+    def solutions(self, ratio: float | None) -> Solutions:
+        """As solutions; with a ratio reactive loads follow active ones."""
+        none = np.zeros(len(self._line))
+        return Solutions(
+            *(none, none.astype(np.int64), none, none, none, none),
+            dispatch=np.zeros_like(self._low),
+            line_price=self._line,
+            nodal_price=self._load + (ratio or 0.0) * self._reactive,
+            # Where limits are private, reactive ones are a share of the largest output.
+            p_max_price=self._high + REACTIVE * self._swing,
+            p_min_price=self._low,
+        )

@@ -1,0 +1,198 @@
+"""Releases that serve their models in AC power flow, and the reactive power of released loads."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from grid.making import pglib
+from typer.testing import CliRunner
+
+from gridveil import grid
+from gridveil.auditing.triangle import triangle_text
+from gridveil.cli.main import app
+from gridveil.errors import InputError
+from gridveil.grid import Certified, cases, read_case, sample_population, solve_ac
+from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.population import take
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.opf.ac.check import SERVED
+from gridveil.grid.opf.ac.engine import AcModels
+from gridveil.grid.opf.ac.numbers import ac_numbers
+from gridveil.grid.restoration.ac import AcShortfalls, tightened
+from gridveil.grid.restoration.master import Aim, Unsolved
+from gridveil.grid.restoration.project import serve
+
+pytestmark = pytest.mark.filterwarnings("ignore:Seeded noise")
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """Three buses, where all of bus 2 comes over two lines: MVA and losses count there."""
+    path = tmp_path_factory.mktemp("ac") / "triangle.m"
+    path.write_text(triangle_text({}))
+    return read_case(path)
+
+
+def models_of(network, size=3, **options):
+    return sample_population(network, size, spread=0.03, costs=0.05, **options)
+
+
+def problem_of(network, models, parameter="capacity", limits=(1, 500)):
+    _, public = network.split(parameter, limits)
+    return ReleaseProblem(public, models, Fraction(100))
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_projected_values_serve_every_model_in_ac_and_those_of_dc_do_not(network, margin):
+    problem = problem_of(network, models_of(network))
+    entries = problem.public.entries
+    # Far too narrow, so that both projections end on the edge of what serves the models.
+    aim = Aim(np.full(entries, 5.0), np.ones(entries), problem.public.low, problem.public.high)
+    how = {"margin": margin, "decimals": 3}
+    flat = serve(aim, problem, **how)
+    full = serve(aim, problem, ac=True, **how)
+    assert flat.short == full.short == 0
+    served = [
+        solve_ac(problem.public.with_values(one.values), problem.models) for one in (flat, full)
+    ]
+    assert served[1].served.all()
+    assert served[1].mismatch.max() <= SERVED
+    assert served[0].served.all() == (margin > 0.04)  # some 4.4% more MVA than MW
+    assert full.values.sum() > flat.values.sum()
+
+
+def test_what_no_values_can_serve_is_given_up(network):
+    models = models_of(network, 2)
+    heavy = replace(models, load=models.load * np.array([[1.0], [4.0]]))  # above all generation
+    problem = problem_of(network, heavy)
+    aim = Aim(np.full(3, 40.0), np.ones(3), problem.public.low, problem.public.high)
+    found = serve(aim, problem, ac=True, margin=0.02, decimals=3)
+    assert found.unserved == (1,)
+
+
+@pytest.fixture(scope="module")
+def both(network):
+    models = models_of(network)
+    how = {"epsilon": 1, "alpha": 10, "seed": 5, "limits": (1, 500)}
+    made = {
+        ac: grid.release(network, models, method=Certified(ac=ac), **how) for ac in (False, True)
+    }
+    return network, models, made
+
+
+def test_a_release_serves_its_models_and_says_so(both):
+    network, models, made = both
+    assert solve_ac(network, models).served.all()
+    assert solve_ac(made[True].data, models).served.all()
+    settings = made[True].statement.body["settings"]
+    assert settings["ac"] is True
+    assert settings["capacity_is"] == "MVA"
+    assert settings["models_not_served"] == 0
+    assert made[False].statement.body["settings"]["capacity_is"] == "MW"
+
+
+def test_what_is_written_serves_them_too(both, tmp_path):
+    _, models, made = both
+    made[True].write(tmp_path / "out")
+    assert solve_ac(read_case(tmp_path / "out" / "network.m"), models).served.all()
+
+
+def test_the_same_noisy_answers_give_the_same_values(both):
+    network, models, made = both
+    again = grid.release(
+        network, models, method=Certified(ac=True), epsilon=1, alpha=10, seed=5, limits=(1, 500)
+    )
+    assert again.values.tobytes() == made[True].values.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "limits"),
+    [("capacity", (1, 500)), ("load", (-100, 300)), ("generator_limit", (-50, 500))],
+)
+def test_slopes_of_shortfalls_are_right_for_every_parameter(network, parameter, limits):
+    models = take(models_of(network, private=parameter), np.array([1]))
+    problem = problem_of(network, models, parameter, limits)
+    kind, factor = PARAMETERS[parameter], {"capacity": 0.3, "load": 2.6, "generator_limit": 0.2}
+    columns = ((getattr(network, kind.table), column) for column in kind.columns)
+    real = [getattr(table, column)[problem.public.support[column]] for table, column in columns]
+    values = np.concatenate(real) * factor[parameter]
+
+    def look(at):
+        return AcShortfalls(problem).at(at, models, np.zeros(1), np.array([0]))
+
+    here = look(values)
+    assert here.value[0] > 0.1
+    place = int(np.abs(here.slope[0]).argmax())
+    there = look(values + np.where(np.arange(len(values)) == place, 0.01, 0.0))
+    assert (there.value[0] - here.value[0]) / 0.01 == pytest.approx(here.slope[0, place], rel=0.1)
+
+
+def test_a_reserve_tightens_voltages_and_reactive_limits(network):
+    model = AcModels(ac_numbers(network), models_of(network))[0]
+    tight = tightened(model, 0.1)
+    assert np.allclose(tight.voltage_high - tight.voltage_low, 0.18)
+    room, before = (tight.high - tight.low).imag, (model.high - model.low).imag
+    assert np.allclose(room, 0.9 * before)
+    assert np.array_equal(tight.high.real, model.high.real)
+
+
+def test_a_failure_of_ac_alone_leaves_what_dc_made(monkeypatch, both):
+    network, models, made = both
+
+    def fails(*_, **__):
+        raise Unsolved("no answer")
+
+    monkeypatch.setattr(AcShortfalls, "at", fails)
+    found = grid.release(
+        network, models, method=Certified(ac=True), epsilon=1, alpha=10, seed=5, limits=(1, 500)
+    )
+    assert found.values.tobytes() == made[False].values.tobytes()
+    assert found.statement.body["settings"]["ac_failed"] == "no answer"
+
+
+def test_loads_leave_with_a_public_power_factor(tmp_path):
+    network = cases.rts96()
+    how = {"parameter": "load", "epsilon": 1, "alpha": 5, "seed": 1}
+    models = models_of(network, 3, private="load")
+    made = grid.release(network, models, power_factor=0.8, **how)
+    made.write(tmp_path / "out")
+    written = read_case(tmp_path / "out" / "network.m").buses
+    assert written.load.any()
+    assert np.allclose(written.reactive_load, 0.75 * written.load, rtol=1e-12)
+    assert made.statement.body["settings"]["power_factor"] == 0.8
+    # Without one they have none, and written once more they keep what they have.
+    bare = grid.release(network, models, **how)
+    assert not bare.data.buses.reactive_load.any()
+    made.data.write(tmp_path / "again.m")
+    assert np.array_equal(
+        read_case(tmp_path / "again.m").buses.reactive_load, written.reactive_load
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"parameter": "load", "power_factor": 2}, "between 0.1 and 1"),
+        ({"parameter": "load", "power_factor": "much"}, "between 0.1 and 1"),
+        ({"parameter": "capacity", "power_factor": 0.9}, "not private here"),
+        ({"parameter": "capacity", "ac": "yes"}, "ac is 'yes'"),
+        ({"parameter": "capacity", "ac": True, "method": "laplace"}, "ac has no meaning"),
+    ],
+)
+def test_what_is_refused_before_a_charge(options, words):
+    with pytest.raises(InputError, match=words):
+        grid.plan(cases.rts96(), epsilon=1, alpha=5, **options)
+
+
+def test_the_flag_on_the_command_line(tmp_path):
+    case = pglib("pglib_opf_case14_ieee")
+    models = tmp_path / "models.parquet"
+    words = ["grid", "population", case, "--size", 2, "--spread", 0.02, "-o", models]
+    assert CliRunner().invoke(app, list(map(str, words))).exit_code == 0
+    words = ["grid", "release", case, "--alpha", 5, "--ac", "--population", models, "--json"]
+    words += ["-o", tmp_path / "out", "--ledger", tmp_path / "l.sqlite", "--dataset", "case14"]
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["statement"]["settings"]["ac"] is True
