@@ -943,3 +943,13 @@ def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):
     assert place is not None
     assert (place == mapped_positions(network)).all()
     assert "Places are the coordinates of the file." in made.sections()[0].pictures[0].caption
+
+
+def test_released_loads_have_the_reactive_power_of_a_public_power_factor():
+    network = fmt.read(nw.case14())
+    _, public = network.split("load", (0, 200))
+    ratio = replace(public, reactive_ratio=0.75)
+    net = fmt.write_release(ratio.with_values(np.full(public.entries, 8.0)), None, "load")
+    assert net.load.q_mvar.tolist() == [6.0] * public.entries
+    bare = fmt.write_release(public.with_values(np.full(public.entries, 8.0)), None, "load")
+    assert not bare.load.q_mvar.any()

@@ -687,3 +687,16 @@ def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):
     assert place is not None
     assert (place == mapped_positions(network)).all()
     assert place[1] == pytest.approx([0.5, 0.5 / np.cos(np.radians(151 / 3))])
+
+
+def test_released_loads_have_the_reactive_power_of_a_public_power_factor():
+    network = fmt.read(wide())
+    _, public = network.split("load", (-200, 200))
+    ratio = replace(public, reactive_ratio=0.75)
+    values = np.where(public.signs > 0, 8.0, -8.0)
+    n = fmt.write_release(ratio.with_values(values), None, "load")
+    drawn = n.loads.q_set[n.loads.p_set != 0]
+    assert (drawn == 0.75 * n.loads.p_set[n.loads.p_set != 0]).all()
+    assert len(drawn)
+    bare = fmt.write_release(public.with_values(values), None, "load")
+    assert not bare.loads.q_set.any()

@@ -347,6 +347,11 @@ def plan(
     sealed, public = split_parts(
         network, parameters, ranges_of(network, parameters, limits), declared=said
     )
+    if public.source is not None and power_factor is not None and public.source.kind == "powsybl":
+        raise InputError(
+            "Released loads of pypowsybl networks have no reactive power.",
+            remedy="Leave power_factor out, or give the network in another format.",
+        )
     check_writable(public)
     adjacency = neighbours(public, alpha, published=published)
     progress("checking the models")

@@ -188,10 +188,8 @@ class PublicNetwork:
                 filled[mask] = vector[start : start + int(mask.sum())]
                 start += int(mask.sum())
                 tables[table] = replace(tables[table], **{column: filled})
-        ratio = self.reactive_ratio
-        found = Network(
-            self.name, self.base_mva, source=self.source, reactive_ratio=ratio, **tables
-        )
+        more: dict[str, Any] = {"source": self.source, "reactive_ratio": self.reactive_ratio}
+        found = Network(self.name, self.base_mva, **tables, **more)
         return without_reactive_copies(found, self.parameters)
 
     def in_units(self, unit: float) -> PublicNetwork:

@@ -49,6 +49,7 @@ from gridveil.grid.io.pandapower.release import (
     published_impedance,
     put_dispatch,
     put_reactive,
+    put_reactive_loads,
     strip,
 )
 from gridveil.grid.io.pandapower.tables import build, limit_loading, load_places, why_none
@@ -138,6 +139,9 @@ def write_release(
         network = _with_public_ends(network)
     bare = build(net)
     put(net, bare, network)
+    if "load" in private and network.reactive_ratio:
+        hidden = protected_elements(network, "load", len(network.buses))
+        put_reactive_loads(net, network.reactive_ratio, hidden)
     # On the branches of the file: the owner's impedances may have more digits, which tell ratings.
     put_dispatch(net, light_dispatch(replace(network, branches=bare.branches)))
     if "generator_limit" in private:

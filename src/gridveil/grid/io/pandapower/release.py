@@ -299,6 +299,14 @@ def _pieces(given: Any) -> list[list[float]]:
     return pieces
 
 
+def put_reactive_loads(net: Any, ratio: float, hidden: Bools) -> None:
+    """Give loads that can't move, at `hidden` buses, the reactive power of a public ratio."""
+    some = ~flags(net.load, "controllable", False)
+    some &= hidden[places(bus_places(net), net.load, "bus", "load")]
+    power = column(net.load, "p_mw", "load") * ratio
+    net.load["q_mvar"] = np.where(some, power, column(net.load, "q_mvar", "load", 0.0))
+
+
 def put_reactive(net: Any, reach: Floats, hidden: Bools) -> None:
     """Reactive limits (Mvar) of `hidden` units on the sides that `strip` left (1 or -1)."""
     start = 0

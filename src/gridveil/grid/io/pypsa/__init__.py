@@ -37,11 +37,11 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source, optional_library, source_of, unlogged, writable
+from gridveil.grid.io import Source, optional_library, protected_elements, source_of, unlogged, writable
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
 from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
-from gridveil.grid.io.pypsa.tables import Snapshot, build
+from gridveil.grid.io.pypsa.tables import Snapshot, build, places, static, values
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters
@@ -134,6 +134,11 @@ def write_release(
     else:
         bare = strip(source.data, private)
     put(bare, build(bare), network)
+    if "load" in private and network.reactive_ratio:
+        hidden = protected_elements(network, "load", len(network.buses))
+        some = hidden[places(bare.network, "Load", "bus")]
+        drawn = values(bare, "Load", "p_set") * network.reactive_ratio
+        static(bare.network, "Load").loc[some, "q_set"] = drawn[some]
     return _save(bare.network, path)
 
 

@@ -80,7 +80,7 @@ def ac_numbers(network: Network) -> AcNumbers:
         If a number that AC power flow needs is missing or contradicts another: all are named.
     """
     source = network.source
-    if isinstance(source, Source) and source.kind in _UNREAD:
+    if isinstance(source, Source) and source.kind != "matpower":
         raise InputError(
             f"Reactive loads, limits and shunts of {OBJECTS[source.kind]} networks are not read.",
             remedy="Give the network as a MATPOWER case (.m).",
@@ -115,7 +115,6 @@ def ac_numbers(network: Network) -> AcNumbers:
     )
 
 
-_UNREAD = ("pandapower", "pypsa")
 _FINITE = {
     "buses": ("reactive_load", "reactive_shunt", "v_min", "v_max"),
     "branches": ("charging", "conductance", "resistance"),
