@@ -162,8 +162,8 @@ def release(
     if series is None:
         refuse_without(protect, time, method)
     else:
-        alone = {"--population": population, "--public-curves": public_curves or None}
-        alone |= {"--power-factor": power_factor}
+        alone: dict[str, Any] = {"--population": population, "--power-factor": power_factor}
+        alone |= {"--public-curves": public_curves or None}
         check_alone({**alone, "--only": only, "--unlimited-above": unlimited_above}, parameter)
         check_method(method, usual=_USUAL)
     inputs = [case, *(str(one) for one in (population, series) if one is not None)]
