@@ -37,7 +37,14 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source, optional_library, protected_elements, source_of, unlogged, writable
+from gridveil.grid.io import (
+    Source,
+    optional_library,
+    protected_elements,
+    source_of,
+    unlogged,
+    writable,
+)
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
 from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
