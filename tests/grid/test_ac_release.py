@@ -191,8 +191,16 @@ def test_the_flag_on_the_command_line(tmp_path):
     models = tmp_path / "models.parquet"
     words = ["grid", "population", case, "--size", 2, "--spread", 0.02, "-o", models]
     assert CliRunner().invoke(app, list(map(str, words))).exit_code == 0
-    words = ["grid", "release", case, "--alpha", 5, "--ac", "--population", models, "--json"]
-    words += ["-o", tmp_path / "out", "--ledger", tmp_path / "l.sqlite", "--dataset", "case14"]
+    words = ["grid", "release", case, "--alpha", "20%", "--ac", "--population", models, "--json"]
+    words += [
+        "-o",
+        tmp_path / "out",
+        "--ledger",
+        tmp_path / "l.sqlite",
+        "--dataset",
+        "case14",
+        "--yes",
+    ]
     done = CliRunner().invoke(app, list(map(str, words)))
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["statement"]["settings"]["ac"] is True
