@@ -20,7 +20,7 @@ from support.sizes import FULL
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused
 from gridveil.privacy.account import open_account
-from gridveil.privacy.ledger import Address, Ledger, Terms, database, ledger_place
+from gridveil.privacy.ledger import Address, Ledger, Terms, database, ledger_place, moving
 from gridveil.privacy.ledger.export import Export, export_of
 from gridveil.privacy.ledger.moving import move
 from gridveil.privacy.ledger.tables import create
@@ -526,14 +526,43 @@ def test_what_moved_is_closed(backend, tmp_path):
     assert not (tmp_path / "c.sqlite").exists()
 
 
-def test_a_move_that_was_cut_short_can_be_finished(backend, tmp_path, monkeypatch):
-    """The new one is there and the old one still open: doing it again closes the old one."""
+@pytest.mark.parametrize("step", ["_make", "_done"])
+def test_a_move_that_was_cut_short_leaves_one_ledger_at_most(step, backend, tmp_path, monkeypatch):
+    """Before the new one is made and after it: the old one is closed, and the same finishes it."""
     file, target = Ledger(tmp_path / "a.sqlite"), backend.empty()
     charge(file, 1)
-    create(Address(target), ledger=file.id, entries=file.entries())
+
+    def cut(*_):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, step, cut)
+        with pytest.raises(OSError, match="no space"):
+            move(file, target)
+    for again in (lambda: charge(file, 1), lambda: move(file, tmp_path / "c.sqlite")):
+        with pytest.raises(LedgerError, match="is kept in"):
+            again()
     assert same(move(file, target), file)
+    assert charge(Ledger(target), 1).spent == 2
+    assert (file.problems(), Ledger(target).problems()) == ([], [])
+
+
+def test_a_lost_ledger_does_not_come_back_from_where_it_moved_away(backend, tmp_path):
+    file = Ledger(tmp_path / "a.sqlite")
+    team = move(file, backend.empty())
+    charge(team, 1)
+    move(team, tmp_path / "b.sqlite")
+    (tmp_path / "b.sqlite").unlink()
     with pytest.raises(LedgerError, match="is kept in"):
-        charge(file, 1)
+        move(team, tmp_path / "b.sqlite")
+
+
+def test_what_a_database_refuses_closes_nothing(backend, tmp_path):
+    file = Ledger(tmp_path / "a.sqlite")
+    charge(file, 1)
+    with pytest.raises(InputError, match="no role 'nobody'"):
+        move(file, backend.empty(), analysts="nobody")
+    assert charge(file, 1).spent == 2
 
 
 def test_a_move_never_replaces_another_ledger(backend, place, tmp_path):

@@ -43,7 +43,7 @@ tests/privacy/test_team_ledger.py try. A quarter of an hour more.
 9. `ledger.store` (139): the check of the whole chain before anything is added. Then the one that
    you use. SQLite: `ledger.file` (156), and `ledger.lock` (115), one name and one writer.
    PostgreSQL: `ledger.database` (157), the lock and lost answers; `ledger.tables` (136), who may do
-   what; `ledger.postgres` (145), connections. `ledger.moving` (85): there is one ledger at a time.
+   what; `ledger.postgres` (145), connections. `ledger.moving` (107): there is one ledger at a time.
 
 **What is said.** `statement` (231): what a release says of all this. Check `make_statement`: each
 figure is the account's or the ledger's. `record` (57): what each mechanism did.

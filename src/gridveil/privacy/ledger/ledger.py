@@ -69,14 +69,16 @@ class Ledger:
 
     # -- writing ------------------------------------------------------------------------------
 
-    def write(self, work: Callable[[Book], T]) -> T:
+    def write(self, work: Callable[[Book], T], *, closed: bool = False) -> T:
         """Do some work on the book of entries, alone: all of what it appends is kept, or nothing.
 
-        Nobody but the ledger's own modules calls it.
+        A ledger that moved away refuses, unless ``closed`` says that the work knows of it. Nobody
+        but the ledger's own modules calls it.
         """
 
         def checked(book: Book) -> T:
-            _refuse_moved(book.entries)
+            if not closed:
+                refuse_moved(book.entries)
             return work(book)
 
         return self._store.write(checked)
@@ -217,7 +219,7 @@ class Ledger:
 
     def _everyone(self, entries: Sequence[Entry]) -> dict[str, Totals]:
         """The totals of every dataset by the key of its name."""
-        _refuse_moved(entries)
+        refuse_moved(entries)
         found: dict[str, tuple[Totals, Reading]] = {}
         for entry in entries:
             key = name_key(entry.dataset)
@@ -228,7 +230,7 @@ class Ledger:
 
     def _totals(self, dataset: str, entries: Sequence[Entry]) -> Totals:
         name = checked_name(dataset)
-        _refuse_moved(entries)
+        refuse_moved(entries)
         return self._everyone(_of(dataset, entries)).get(name_key(name), Totals(name))
 
     def _add(self, totals: Totals, entry: Entry, reading: Reading) -> None:
@@ -243,7 +245,8 @@ def _open_store(place: Path | Address) -> Store:
     return Database(place) if isinstance(place, Address) else LedgerFile(place)
 
 
-def _refuse_moved(entries: Sequence[Entry]) -> None:
+def refuse_moved(entries: Sequence[Entry]) -> None:
+    """Raise `LedgerError` if these are the entries of a ledger that is in another place now."""
     if entries and entries[-1].kind == MOVED:
         raise LedgerError(
             f"This ledger is kept in {entries[-1].body.get('to')} now.",

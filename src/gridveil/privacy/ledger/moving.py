@@ -1,9 +1,10 @@
 """Moving a ledger to another place: from a file into a database, or back.
 
-There is only one of it at any time. A last entry in the old place says where it went, and from then
-on nothing is charged or added up there. The order: under the lock of the old place that entry is
-written, the new ledger is made and compared, and only then is the entry kept. If this is cut short
-in between, both are there and the same: doing it again finishes it.
+At most one place takes charges at any time. First the old place is closed, by a last entry that
+says where the ledger goes; then the new one is made and compared; then another entry in the old
+place says that this is done. If it is cut short in between, nothing is lost and nothing can be
+charged: doing the same again finishes it. Once it is done the old place can't be moved again, so
+a new ledger that was lost never comes back without the charges that were made there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from gridveil.errors import InputError
 from gridveil.privacy.ledger.address import Address
 from gridveil.privacy.ledger.entries import MOVED, VERSION, Entry
-from gridveil.privacy.ledger.ledger import Ledger
+from gridveil.privacy.ledger.ledger import Ledger, refuse_moved
 from gridveil.privacy.ledger.making import made_in_one_step, write_new
 from gridveil.privacy.ledger.path import ledger_place, refuse_network_file_system
 from gridveil.privacy.ledger.references import ANY
@@ -41,19 +42,40 @@ def move(source: Ledger, target: Path | Address | str, *, analysts: str | None =
         If there is something else at the new place.
     """
     place = ledger_place(target)
-
-    def work(book: Book) -> None:
-        entries = list(book.entries)
-        book.append(MOVED, ANY, {"version": VERSION, "to": str(place)})
+    entries = _to_move(source.entries(), place)
+    if not _exists(place, source, entries) and isinstance(place, Address):
+        create(place, analysts=analysts, ledger=source.id, entries=entries, keep=False)
+    entries = source.write(lambda book: _closed(book, place), closed=True)
+    if not _exists(place, source, entries):
+        _make(place, source.id, entries, analysts)
         if not _exists(place, source, entries):
-            _make(place, source.id, entries, analysts)
-            if not _exists(place, source, entries):
-                raise InputError(
-                    f"The ledger at {place} is not the same as that at {source.place}."
-                )
-
-    source.write(work)
+            raise InputError(f"The ledger at {place} is not the same as that at {source.place}.")
+    source.write(lambda book: _done(book, place), closed=True)
     return Ledger(place)
+
+
+def _to_move(entries: Sequence[Entry], place: Path | Address) -> list[Entry]:
+    """The entries that go to a place: all, or all before the entry that says that they go there."""
+    if not (entries and entries[-1].kind == MOVED):
+        return list(entries)
+    body = entries[-1].body
+    if body.get("to") != str(place) or body.get("done"):
+        refuse_moved(entries)
+    return list(entries[:-1])
+
+
+def _closed(book: Book, place: Path | Address) -> list[Entry]:
+    """Close the old place, unless it was closed for this move already; what is to be moved."""
+    entries = _to_move(book.entries, place)
+    if len(entries) == len(book.entries):
+        book.append(MOVED, ANY, {"version": VERSION, "to": str(place)})
+    return entries
+
+
+def _done(book: Book, place: Path | Address) -> None:
+    """Say that the move is done, unless somebody who did the same was first."""
+    if not book.entries[-1].body.get("done"):
+        book.append(MOVED, ANY, {"version": VERSION, "to": str(place), "done": True})
 
 
 def _exists(place: Path | Address, source: Ledger, entries: Sequence[Entry]) -> bool:

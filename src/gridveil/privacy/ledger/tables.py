@@ -90,6 +90,7 @@ def create(
     analysts: str | None = None,
     ledger: str | None = None,
     entries: Sequence[Entry] = (),
+    keep: bool = True,
 ) -> None:
     """Make a ledger in a database that has none.
 
@@ -101,6 +102,8 @@ def create(
         A role whose members may charge and read.
     ledger, entries
         The number and entries of a ledger that moves here; a new one by default.
+    keep
+        False to find out whether it can be made, and leave nothing behind.
     """
     errors = driver().errors
     sql = driver().sql
@@ -133,4 +136,4 @@ def create(
                     f"The database has no role {analysts!r}.",
                     remedy=f'Make it first: CREATE ROLE "{analysts}".',
                 ) from None
-        connection.execute("COMMIT")
+        connection.execute("COMMIT" if keep else "ROLLBACK")
