@@ -10,6 +10,8 @@ from fuzz.verdicts import wrong_unless
 from support.sizes import FULL
 
 from gridveil import grid
+from gridveil.auditing.operator_files import write_raw
+from gridveil.auditing.triangle import VALUES
 from gridveil.errors import InputError
 from gridveil.grid.io import psse as fmt
 from gridveil.grid.io import read_case
@@ -259,3 +261,19 @@ def test_odd_texts_are_read_and_released_or_refused_with_a_reason(tmp_path):
         taken += 1
         fmt.write_release(made, None, names)
     assert taken > 10
+
+
+def test_how_a_private_number_is_spelt_decides_nothing(tmp_path):
+    texts = []
+    for at, show in enumerate((repr, "{:+.12E}".format, "{:.12e}".format)):
+        write_raw(tmp_path / "case.raw", VALUES, show)
+        text = (tmp_path / "case.raw").read_text()
+        if at == 2:  # as Fortran writes doubles
+            text = re.sub(r"(\d)e([+-]\d)", r"\1D\2", text)
+        (tmp_path / "case.raw").write_text(text)
+        read = read_case(tmp_path / "case.raw")
+        ranges = {name: RANGES[name] for name in PARAMETERS}
+        _, public = read.split(PARAMETERS, ranges)
+        public.with_values(np.where(public.signs > 0, 7.5, -7.5)).write(tmp_path / "out.raw")
+        texts.append((tmp_path / "out.raw").read_text())
+    assert len(set(texts)) == 1

@@ -58,7 +58,7 @@ class Rows:
         if found is None:
             return default
         try:
-            value = float(found.text)
+            value = float(found.text.lower().replace("d", "e"))  # Fortran writes 1.0D+02
         except ValueError:
             value = math.nan
         if math.isnan(value):
