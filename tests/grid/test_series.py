@@ -315,6 +315,8 @@ def test_a_bundle_is_sound_and_says_what_it_promises(made):
     assert "touches two of them: epsilon 2" in " ".join(release.statement.in_words)
     assert [one["query"] for one in body["mechanisms"]] == [a.query for a in planned_one.asked()]
     assert body["settings"]["protect"] == "day"
+    # The columns of the released table are called as the owner's are.
+    assert any("names of loads" in one for one in body["published_in_clear"])
 
 
 def test_a_bundle_holds_released_values_alone(made, network):

@@ -73,7 +73,10 @@ def series_facts(
             "topology, capacities, generators and everything else of the network but its loads",
             "the times of the series, the names of loads, which are always 0 and which ever below",
         ],
-        published_in_clear=["capacity", "generator_limit", "cost", "topology and impedances"],
+        published_in_clear=[
+            *("capacity", "generator_limit", "cost", "topology and impedances"),
+            "times of the series, and names of loads as its table has them",
+        ],
         restoration=Restoration(solver=f"least squares with learned spreads; {hours}", gap=None),
         limitations=limitations,
         adjacency="Which loads are always 0 and which are ever below 0 is the same in both."
