@@ -1,5 +1,6 @@
 """The ledger in PostgreSQL: roles, lost connections, kills, passwords, moves and exports."""
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -406,6 +407,39 @@ def test_a_killed_server_loses_and_doubles_nothing():
             assert len(written) - len(hashes) in (0, 1)  # one was on its way
     finally:
         own.stop()
+
+
+def _release_on(place, folder, told):
+    ledger = Ledger(place)
+    for number in itertools.count():
+        told.send(number)
+        make_release(ledger).write(folder / str(number))
+
+
+def test_a_killed_release_leaves_no_bundle_without_its_charge(place, ledger, tmp_path):
+    """Killed at any moment, some releases later each time: what was written was paid for."""
+    charges = bundles = 0
+    for kill in range(40 if FULL else 3):
+        folder = tmp_path / str(kill)
+        folder.mkdir()
+        here, there = FORK.Pipe(duplex=False)
+        worker = FORK.Process(target=_release_on, args=(place, folder, there))
+        worker.start()
+        there.close()
+        while here.recv() < 1 + kill % 3:
+            pass
+        time.sleep(0.01 * (kill % 17))
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+        written = [one for one in folder.iterdir() if one.name.isdecimal()]
+        for one in written:
+            stated = json.loads((one / "release.json").read_text())
+            assert ledger.bundle_problems(stated["ledger"]) == []
+        bundles += len(written)
+        charges = ledger.totals("numbers").charges
+        assert bundles <= charges <= bundles + kill + 1  # one was on its way, for each kill
+    assert bundles > 0
+    assert ledger.problems() == []
 
 
 # -- passwords -------------------------------------------------------------------------------------
