@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gridveil.grid.io import fate_operators as fo
+from gridveil.grid.io import fate_operators
 from gridveil.grid.io.fate_words import (
     AT_SNAPSHOT,
     CHARACTERISTICS,
@@ -92,7 +92,7 @@ KEPT: dict[str, dict[str, str]] = {
         "Carrier": "name co2_emissions color nice_name max_growth max_relative_growth",
         "network": "snapshot",
     },
-    **fo.KEPT,
+    **fate_operators.KEPT,
 }
 
 RULES: dict[str, tuple[Rule, ...]] = {
@@ -342,5 +342,5 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("network", "name meta crs", EVERY, "dropped", TEXT),
         Rule("network", "objective", EVERY, "dropped", RESULTS),
     ),
-    **fo.RULES,
+    **fate_operators.RULES,
 }
