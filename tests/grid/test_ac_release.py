@@ -204,3 +204,25 @@ def test_the_flag_on_the_command_line(tmp_path):
     done = CliRunner().invoke(app, list(map(str, words)))
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["statement"]["settings"]["ac"] is True
+
+
+def test_the_owner_sees_ac_beside_dc(both, tmp_path):
+    network, models, made = both
+    for ac in (False, True):
+        made[ac].write(tmp_path / str(ac))
+    flat, full = (grid.evaluate(tmp_path / str(ac), network) for ac in (False, True))
+    assert flat.ac is None
+    seen, unseen = full.ac
+    assert (seen.models, seen.not_served, seen.unknown) == (models.size, 0.0, 0)
+    real, released = solve_ac(network, models), solve_ac(made[True].data, models)
+    change = np.abs(released.cost / real.cost - 1).mean()
+    assert seen.cost_error == pytest.approx(100 * change)
+    assert seen.voltage_error == pytest.approx(np.abs(released.voltage - real.voltage).mean())
+    assert unseen.models <= models.size
+    assert json.loads(json.dumps(full.to_json()))["ac"][0]["not_served"] == 0
+    page = full.write_report(tmp_path / "owner.html").read_text()
+    assert "Models in AC power flow" in page
+    words = ["grid", "evaluate", tmp_path / "True", "--against", tmp_path / "real.m"]
+    network.write(tmp_path / "real.m")
+    shown = CliRunner().invoke(app, list(map(str, words)))
+    assert "models in AC" in " ".join(shown.stdout.split())

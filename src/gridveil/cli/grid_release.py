@@ -310,7 +310,14 @@ def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool
 def _show_evaluation(found: Evaluation) -> None:
     from rich.markup import escape
 
-    from gridveil.grid.owner_report import clipped_words, model_rows, model_words, value_row
+    from gridveil.grid.owner_report import (
+        AC_COLUMNS,
+        ac_rows,
+        clipped_words,
+        model_rows,
+        model_words,
+        value_row,
+    )
     from gridveil.release.bundle import OWNER_MARK
     from gridveil.report.inference import lines
 
@@ -325,6 +332,11 @@ def _show_evaluation(found: Evaluation) -> None:
     for name, errors in model_rows(found):
         shown.add_row(name, *_cells(errors))
     console.print(shown)
+    if rows := ac_rows(found):
+        shown = table(*AC_COLUMNS)
+        for row in rows:
+            shown.add_row(*row)
+        console.print(shown)
     said = [*clipped_words(found), *model_words(found), *lines(found.inference, found.statement)]
     for line in said:
         console.print(escape(line))

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
+from gridveil.grid.ac_errors import AcErrors, ac_errors
 from gridveil.grid.controls import controls
 from gridveil.grid.io import read_case
 from gridveil.grid.methods import PENALTY
+from gridveil.grid.model.costs import has_curves
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, sample_like
@@ -128,6 +130,8 @@ class Evaluation:
     controls
         Errors, on the models that the release never saw, of networks that take no epsilon: by what
         they are. A release that is no better than these is of no use.
+    ac
+        Errors in AC on the population and on models never seen, if it was certified in AC.
     """
 
     parameters: tuple[ParameterError, ...]
@@ -140,6 +144,7 @@ class Evaluation:
     controls: tuple[tuple[str, ModelErrors], ...] = ()
     inference: tuple[Inference, ...] = ()
     pictures: tuple[Picture, ...] = field(repr=False, default=())
+    ac: tuple[AcErrors, AcErrors] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything, marked as the owner's."""
@@ -152,6 +157,7 @@ class Evaluation:
             "unseen_with_curves": _plain(self.unseen_with_curves),
             "controls": {name: _plain(errors) for name, errors in self.controls},
             "penalty": self.penalty,
+            "ac": None if self.ac is None else [one.to_json() for one in self.ac],
             "inference": [asdict(one) for one in self.inference],
         }
 
@@ -268,7 +274,7 @@ def evaluate(
     def errors(reference: Reference, network: Network) -> ModelErrors:
         return reference.errors(network, penalty=penalty, adequate=adequate)
 
-    curved = "cost" in parameters and _has_curves(given)
+    curved = "cost" in parameters and has_curves(given.generators)
     unseen_by = Reference(real, others)
     return Evaluation(
         parameter_errors(real, released, parameters, ranges, declared),
@@ -284,6 +290,9 @@ def evaluate(
         ),
         _inference(real, released, statement, declared),
         tuple(values_picture(name, *pairs(real, released, name, declared)) for name in parameters),
+        (ac_errors(real, released, population), ac_errors(real, released, others))
+        if settings.get("ac")
+        else None,
     )
 
 
@@ -314,14 +323,6 @@ def parameter_errors(
             )
         )
     return tuple(found)
-
-
-def _has_curves(network: Network) -> bool:
-    """Whether units in service have costs that are more than one slope."""
-    units = network.generators
-    on = units.in_service
-    curves = any(units.points[place] is not None for place in np.flatnonzero(on))
-    return curves or bool(units.quadratic[on].any() or units.constant[on].any())
 
 
 def _inference(

@@ -26,6 +26,15 @@ _MODELS = (
     "congestion missed",
     "congestion added",
 )
+AC_COLUMNS = (
+    "models in AC",
+    "compared",
+    "not served",
+    "cost error",
+    "voltage error, p.u.",
+    "error of losses",
+)
+"""Of the table of errors in AC."""
 _CURVES = (
     "Linear costs: against the mean slopes of the real curves, which is what the noise did. Real "
     "curves: against the real network with its curves and constants, which is what a user of the "
@@ -61,6 +70,8 @@ def owner_sections(found: Evaluation) -> tuple[Section, ...]:
             for name, one in model_rows(found)
         ],
     )
+    rows = ac_rows(found)
+    in_ac = [Table("Models in AC power flow", AC_COLUMNS, rows)] if rows else []
     return (
         Section(
             "The released values",
@@ -71,7 +82,7 @@ def owner_sections(found: Evaluation) -> tuple[Section, ...]:
         Section(
             "The models",
             ("What they do on the released network.", *model_words(found)),
-            tables=(models,),
+            tables=(models, *in_ac),
         ),
         inference_section(found.inference, found.statement),
     )
@@ -119,6 +130,21 @@ def model_rows(found: Evaluation) -> list[tuple[str, ModelErrors]]:
         ("never seen, linear costs", found.unseen),
         ("never seen, real curves", found.unseen_with_curves),
         *beside,
+    ]
+
+
+def ac_rows(found: Evaluation) -> list[tuple[str, ...]]:
+    """The errors in AC, in the order of `AC_COLUMNS`; none if it was not certified in AC."""
+    return [
+        (
+            name,
+            f"{one.models:,}",
+            figure(one.not_served, ".2f", "%"),
+            figure(one.cost_error, ".4f", "%"),
+            figure(one.voltage_error, ".4f"),
+            figure(one.loss_error, ".2f", "%"),
+        )
+        for name, one in zip(("population", "never seen"), found.ac or (), strict=False)
     ]
 
 

@@ -26,6 +26,13 @@ def cost_at(points: Floats, output: float) -> float:
     return _on_rays(points, float(steep[0]), float(steep[-1]), output)
 
 
+def has_curves(units: Generators) -> bool:
+    """Whether units in service have costs that are more than one slope."""
+    on = units.in_service
+    curves = any(units.points[place] is not None for place in np.flatnonzero(on))
+    return curves or bool(units.quadratic[on].any() or units.constant[on].any())
+
+
 def clip_points(units: Generators, low: ArrayLike, high: ArrayLike) -> Generators:
     """Let every curve begin at `low` and end at `high`, on the lines of its own segments.
 
