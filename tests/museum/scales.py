@@ -9,6 +9,8 @@ import pyarrow as pa
 from gridveil import wind
 from gridveil.auditing.attacks import atoms, values
 from gridveil.auditing.checks import Frequency
+from gridveil.grid.series.clock import Clock
+from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.sealed import Limits, seal
 from gridveil.privacy.sensitivity import Sensitivity
@@ -160,7 +162,29 @@ def blocks(radii):
     return frequency("sums over blocks", 1, neighbours, [values()], 4_000)
 
 
+# -- load series: waves of a day's total -----------------------------------------------------------
+
+
+def waves(hours):
+    """Waves of a total with noise for a day of so many hours, where all 24 move."""
+    frame = Frame(Clock(0, 24, 1, "UTC"), 1, Limits(0.0, 20.0), Fraction(1), "day")
+    query = all_queries(frame, 1)["totals"]
+    one, other = (
+        float(query.ask(frame.counted(np.full((24, 1), value)))[0, 0] * query.unit)
+        for value in (5.0, 6.0)
+    )
+    sample = noisy_number(hours / 24 * float(query.sensitivity.value))
+    neighbours = pair("a load's day at 5 or 6 MW", sample, one, other)
+    return frequency("waves of a total", 1, neighbours, [values()], 4_000)
+
+
 SCALES = (
+    Control(
+        "A load's day paid as an hour of it",
+        "24 hours of a load move, and the noise is for one that does",
+        partial(waves, 1),
+        partial(waves, 24),
+    ),
     Control(
         "Laplace at 80% of its scale",
         "the mechanism is told that an entry moves by 0.8 alpha",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gridveil.auditing import grid, wind
 from gridveil.auditing.checks import Audit
 from gridveil.auditing.grid_files import GRID_FILES
+from gridveil.auditing.grid_series import SERIES
 from gridveil.auditing.ledger import LEDGER_AUDITS
 from gridveil.auditing.mechanisms import MECHANISMS
 from gridveil.auditing.wind_files import WIND_FILES
@@ -20,6 +21,7 @@ AUDITS: dict[str, Callable[[], Audit]] = {
     **WIND_TABLES,
     **WIND_FILES,
     **grid.GRID,
+    **SERIES,
     **GRID_FILES,
 }
 """How to make each audit; cheap ones first."""
