@@ -8,7 +8,7 @@
 
 It needs ``simbench`` and ``pandapower`` but for ``--size``; no data of theirs is kept. Quarters of
 an hour become hours. External grids are generators of up to 400 MW at 50 $/MWh and a little more
-each; what SimBench installs of other units stays as the net has it.
+each; SimBench's other units can be dispatched from 0 to what they have installed, at 10 $/MWh.
 
 Figures are the mean over runs, with the standard deviation over runs in brackets, over the loads
 that are not always 0. RMSE: of every load and hour. Total: mean error of the hourly total. Peak:
@@ -134,7 +134,8 @@ def _simbench(code: str) -> tuple[grid.Network, pd.DataFrame]:
     quarters = profiles[("load", "p_mw")].to_numpy()
     hours = quarters[: len(quarters) // 96 * 96].reshape(-1, 4, quarters.shape[1]).mean(axis=1)
     replace_ext_grid_by_gen(net, ext_grids=net.ext_grid.index[1:], slack=False)
-    net.gen["controllable"] = True
+    net.gen["controllable"] = net.sgen["controllable"] = True
+    net.sgen["min_p_mw"], net.sgen["max_p_mw"] = 0.0, net.sgen["p_mw"]
     net.poly_cost.drop(net.poly_cost.index, inplace=True)
     cost = 50.0
     for table in ("ext_grid", "gen"):
@@ -142,6 +143,8 @@ def _simbench(code: str) -> tuple[grid.Network, pd.DataFrame]:
         for place in net[table].index:
             pp.create_poly_cost(net, place, table, cp1_eur_per_mw=cost)
             cost += 1.0
+    for place in net.sgen.index:
+        pp.create_poly_cost(net, place, "sgen", cp1_eur_per_mw=10.0)
     times = pd.date_range("2016-01-01", periods=len(hours), freq="h", name="time")
     names = [str(place) for place in net.load.index]
     return grid.read_case(net, max_loading=100), pd.DataFrame(hours, times, names)

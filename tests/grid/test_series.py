@@ -346,6 +346,7 @@ def test_hours_that_can_not_be_served_are_moved_by_any_number_of_workers(network
     one = gv.grid.release_series(network, read, seed=0, **wanted)
     assert not np.isfinite(plain.solutions.cost).all(), "the control: without it, hours fail"
     assert one.served.moved.any()
+    assert any("were moved" in words for words in one.statement.body["limitations"])
     assert np.isfinite(one.solutions.cost).all()
     two = gv.grid.release_series(network, read, seed=0, workers=2, **wanted)
     np.testing.assert_array_equal(one.values, two.values)

@@ -107,11 +107,8 @@ def show_series_release(made: SeriesRelease, placed: Path, *, as_json: bool, qui
                 f"  {clock.size - unserved:,} of {clock.size:,} hours can be served; {moved:,} "
                 "were moved for it."
             )
-        if unserved:
-            console.print(
-                f"[bold red]WARNING:[/] {unserved:,} hours can't be served by the network: check "
-                "--range and its generators."
-            )
+        for words in made.served.doubts():
+            console.print(f"[bold red]WARNING:[/] {words} Check --range and the generators.")
         console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
         console.print(plain(charge_line(made.account)))
 

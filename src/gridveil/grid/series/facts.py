@@ -41,9 +41,7 @@ def series_facts(
     """What the statement says of a release, from released and public data."""
     clock, frame = prepared.frame.clock, prepared.frame
     name = public.name if account.charge is None else account.charge.dataset
-    limitations = list(_LIMITATIONS)
-    if unserved := int(served.unserved.sum()):
-        limitations.insert(0, f"{unserved:,} hours can't be served by the network.")
+    limitations = [*served.doubts(), *_LIMITATIONS]
     settings: dict[str, Any] = {
         "parameters": ["load"],
         "ranges": {"load": [frame.limits.low, frame.limits.high]},
@@ -57,7 +55,7 @@ def series_facts(
         },
         "decimals": {"load": prepared.decimals},
         "hours_moved": int(served.moved.sum()),
-        "hours_not_served": unserved,
+        "hours_not_served": int(served.unserved.sum()),
         CHANGED: [one.to_json() for one in public.changes],
         **options.settings(),
         "typical": prepared.typical,

@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+_MANY = 0.1  # of all hours: more that are moved mean that network and loads do not fit
 _AT_ONCE = 20  # hours that a worker moves before it reports
 
 
@@ -49,6 +50,19 @@ class Served:
     values: Floats
     moved: Bools
     unserved: Bools
+
+    def doubts(self) -> list[str]:
+        """What the reader of a release must know: hours that can't be served, or were moved."""
+        hours, moved, unserved = len(self.moved), int(self.moved.sum()), int(self.unserved.sum())
+        found = []
+        if unserved:
+            found.append(f"{unserved:,} of {hours:,} hours can't be served by the network.")
+        if moved > _MANY * hours:
+            found.append(
+                f"{moved:,} of {hours:,} hours were moved so that the network serves them: its "
+                "generators and limits may not be those of all these hours."
+            )
+        return found
 
 
 def solve_hours(

@@ -36,12 +36,7 @@ def series_sections(clock: Clock, values: Floats, served: Served) -> tuple[Secti
     """Pictures and figures of a released series."""
     total = values.sum(axis=1)
     drawn = [Drawn("released", "c1", total)]
-    moved, unserved = int(served.moved.sum()), int(served.unserved.sum())
-    warnings = (
-        [f"{unserved:,} of {clock.size:,} hours can't be served by the network."]
-        if unserved
-        else []
-    )
+    moved = int(served.moved.sum())
     return (
         Section(
             "The released loads",
@@ -55,7 +50,7 @@ def series_sections(clock: Clock, values: Floats, served: Served) -> tuple[Secti
                 ("energy", f"{total.sum() * 24 / clock.slots / 1000:,.1f} GWh"),
                 ("hours moved so that they can be served", f"{moved:,}"),
             ),
-            warnings=warnings,
+            warnings=served.doubts(),
         ),
     )
 
