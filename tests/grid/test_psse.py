@@ -277,3 +277,11 @@ def test_how_a_private_number_is_spelt_decides_nothing(tmp_path):
         public.with_values(np.where(public.signs > 0, 7.5, -7.5)).write(tmp_path / "out.raw")
         texts.append((tmp_path / "out.raw").read_text())
     assert len(set(texts)) == 1
+
+
+def test_ac_is_refused_with_a_remedy(tmp_path):
+    pytest.importorskip("casadi")
+    write_raw(tmp_path / "case.raw", {}, repr)
+    with pytest.raises(InputError, match="PSS/E") as refused:
+        grid.plan(read_case(tmp_path / "case.raw"), epsilon=1, alpha=5, limits=(1, 500), ac=True)
+    assert "MATPOWER" in refused.value.remedy

@@ -81,8 +81,9 @@ def ac_numbers(network: Network) -> AcNumbers:
     """
     source = network.source
     if isinstance(source, Source) and source.kind != "matpower":
+        kind = OBJECTS.get(source.kind, "PSS/E")
         raise InputError(
-            f"Reactive loads, limits and shunts of {OBJECTS[source.kind]} networks are not read.",
+            f"Reactive loads, limits and shunts of {kind} networks are not read.",
             remedy="Give the network as a MATPOWER case (.m).",
         )
     refuse(f"Network '{network.name}'", ac_problems(network))
