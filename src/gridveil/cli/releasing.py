@@ -145,7 +145,7 @@ class Order:
         asks = _terminal() and not self.yes
         if asks and not self.quiet:
             err().print(plain_lines(repr(planned)))
-        elif not self.quiet:
+        elif asks or not self.quiet:
             for words in planned.unusual:
                 err().print(f"[yellow]unusual:[/] {plain(words)}")
         if not planned.unusual or self.yes:
