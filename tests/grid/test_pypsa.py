@@ -427,6 +427,55 @@ def test_what_is_left_is_the_same_whatever_the_private_numbers_are(names):
             assert_same(left(*names, name), left())
 
 
+def meshed():
+    """What people build: a DC part behind converters, storage, stores, extendable lines."""
+    n = wide()
+    n.add("Bus", ["dc 0", "dc 1"], v_nom=200.0, carrier="DC")
+    n.add("Bus", "gas", carrier="gas")
+    n.add("Line", "dc line", bus0="dc 0", bus1="dc 1", r=1.0, x=0.0, s_nom=33.717, carrier="DC")
+    n.add("Link", "converter", bus0="node 0", bus1="dc 0", p_nom=40.0, p_set=5.0, efficiency=0.9)
+    n.add("Link", "boiler", bus0="gas", bus1="node 2", p_nom=9.0, p_nom_extendable=True)
+    n.add("StorageUnit", "dam", bus="node 3", p_nom=12.0, max_hours=6.0, p_set=2.5, inflow=1.5)
+    n.add("Store", "cavern", bus="gas", e_nom=100.0, e_cyclic=True)
+    n.add("Load", "heat", bus="gas", p_set=6.3717)
+    n.add("Generator", "well", bus="gas", p_nom=71.3313, marginal_cost=9.1373)
+    n.lines.loc["line 1", "s_nom_extendable"] = True
+    n.generators.loc["peaker", "p_nom_extendable"] = True
+    return n
+
+
+def test_networks_as_people_build_them_are_read():
+    network = read_case(meshed())
+    assert network.buses.in_service.tolist() == [True] * 5 + [False] * 3
+    assert network.buses.shunt.tolist() == [5.0, 0, 0, -2.5, 0, -4.5, 0, 0]
+    said = " ".join(network.notes)
+    for words in ("2 links", "1 storage units", "1 stores", "3 buses have another carrier"):
+        assert words in said
+    assert "1 Line are extendable" in said
+    plain = read_case(wide())
+    assert network.branches.capacity[:5].tolist() == plain.branches.capacity[:5].tolist()
+    assert np.isfinite(solve(network).cost).all()
+
+
+@pytest.mark.parametrize("names", [*((name,) for name in PARAMETERS), PARAMETERS], ids=",".join)
+def test_what_the_model_does_not_hold_is_in_the_released_file(names, tmp_path):
+    n = meshed()
+    network = released(read_case(n), names)
+    network.write_release(tmp_path / "out.nc", names)
+    again = pypsa.Network(str(tmp_path / "out.nc"))
+    for table in ("links", "storage_units", "stores"):
+        ours, theirs = getattr(n, table), getattr(again, table)
+        assert list(ours.index) == list(theirs.index)
+        kept = [name for name in ours.columns if name not in ("type",) and "opt" not in name]
+        for name in kept:
+            assert ours[name].tolist() == pytest.approx(theirs[name].tolist(), nan_ok=True), name
+    read = read_case(tmp_path / "out.nc")
+    assert read.buses.in_service.tolist() == network.buses.in_service.tolist()
+    assert np.allclose(read.buses.shunt, network.buses.shunt)
+    assert np.allclose(read.buses.load, network.buses.load)
+    assert leaks(tmp_path / "out.nc", private_numbers(n, read_case(n), names)) == []
+
+
 KEPT_WITH = {
     "capacity": ("lines", ["s_nom", "s_max_pu", "length"], "name=line [12]"),
     "load": ("loads", ["p_set", "q_set"], "name=node 4"),
@@ -447,7 +496,8 @@ def test_elements_that_are_declared_public_keep_what_they_have(parameter, tmp_pa
     if parameter == "load":
         shown["p_set"] = n.get_switchable_as_dense("Load", "p_set").iloc[0]
     assert list(theirs.index[~hidden]) == list(ours.index[~hidden])
-    assert not set(theirs.index[hidden]) & set(ours.index[hidden])
+    kind = {"lines": "line", "loads": "load", "generators": "generator"}[table]
+    assert list(theirs.index[hidden]) == [f"{kind} {place}" for place in np.flatnonzero(hidden)]
     plain = (ours["type"] == "").to_numpy() & ~hidden if table == "lines" else ~hidden
     assert np.array_equal(theirs[columns][plain], shown[columns][plain])
     assert (theirs[columns][hidden].to_numpy() != shown[columns][hidden].to_numpy()).all(1).any()
@@ -586,14 +636,9 @@ def test_optimize_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda n: n.add("Link", "dc", bus0="node 0", bus1="node 1"), "Link"),
-        (lambda n: n.add("StorageUnit", "battery", bus="node 0", p_nom=1), "StorageUnit"),
-        (lambda n: n.add("Store", "tank", bus="node 0"), "Store"),
         (lambda n: n.add("GlobalConstraint", "co2", constant=1.0), "GlobalConstraint"),
-        (lambda n: n.add("Bus", "gas", carrier="gas"), "carrier"),
+        (lambda n: n.buses.__setitem__("carrier", "gas"), "carrier"),
         (lambda n: n.generators.loc.__setitem__(("unit", "committable"), True), "committable"),
-        (lambda n: n.generators.loc.__setitem__(("unit", "p_nom_extendable"), True), "extendable"),
-        (lambda n: n.lines.loc.__setitem__(("line 1", "s_nom_extendable"), True), "extendable"),
         (lambda n: n.lines.loc.__setitem__(("line 1", "bus0"), "nowhere"), "nowhere"),
         (lambda n: n.lines.loc.__setitem__(("line 1", ["x", "r"]), 0.0), "no impedance"),
         (lambda n: n.lines.loc.__setitem__(("line 1", "x"), np.nan), "line 1"),
@@ -610,13 +655,13 @@ def test_a_network_that_is_no_dc_model_is_refused(damage, says):
 
 def test_all_that_the_model_does_not_have_is_named_at_once():
     n = wide()
-    n.add("Link", ["dc", "ac"], bus0="node 0", bus1="node 1")
-    n.add("Store", "tank", bus="node 0")
-    n.lines["s_nom_extendable"] = True
+    n.add("GlobalConstraint", ["co2", "so2"], constant=1.0)
+    n.generators["committable"] = True
+    n.transformers["phase_shift_max"] = 5.0
     with pytest.raises(InputError) as caught:
         fmt.read(n)
     assert "3 problems" in str(caught.value)
-    for part in ("2 Link", "1 Store", "6 Line: s_nom_extendable is not False", "n.optimize()"):
+    for part in ("2 GlobalConstraint", "4 Generator: committable is not False", "1 Transformer"):
         assert part in str(caught.value)
 
 

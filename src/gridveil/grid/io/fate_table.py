@@ -32,6 +32,12 @@ from gridveil.grid.io.fate_words import (
     Rule,
 )
 
+_OPTIMISED = (
+    "p_nom_mod p_nom_extendable p_nom_min p_nom_max marginal_cost marginal_cost_quadratic "
+    "capital_cost overnight_cost discount_rate fom_cost active build_year lifetime length "
+    "terrain_factor ramp_limit_up ramp_limit_down"
+)
+
 KEPT: dict[str, dict[str, str]] = {
     "matpower": {
         "bus": "BUS_I PD QD GS BS AREA BASE_KV ZONE VMAX VMIN",
@@ -73,22 +79,31 @@ KEPT: dict[str, dict[str, str]] = {
     },
     "pypsa": {
         "Bus": "name v_nom x y carrier unit location v_mag_pu_set v_mag_pu_min v_mag_pu_max",
-        "Line": "name bus0 bus1 x r g b s_nom s_max_pu s_nom_mod s_nom_min s_nom_max s_nom_set "
-        "length num_parallel terrain_factor v_ang_min v_ang_max active carrier build_year "
-        "lifetime capital_cost overnight_cost discount_rate fom_cost",
-        "Transformer": "name bus0 bus1 model x r g b s_nom s_max_pu s_nom_mod s_nom_min s_nom_max "
-        "s_nom_set num_parallel tap_ratio tap_side tap_position phase_shift phase_shift_min "
-        "phase_shift_max v_ang_min v_ang_max active build_year lifetime capital_cost "
-        "overnight_cost discount_rate fom_cost",
+        "Line": "name bus0 bus1 x r g b s_nom s_nom_extendable s_max_pu s_nom_mod s_nom_min "
+        "s_nom_max s_nom_set length num_parallel terrain_factor v_ang_min v_ang_max active carrier "
+        "build_year lifetime capital_cost overnight_cost discount_rate fom_cost",
+        "Transformer": "name bus0 bus1 model x r g b s_nom s_nom_extendable s_max_pu s_nom_mod "
+        "s_nom_min s_nom_max s_nom_set num_parallel tap_ratio tap_side tap_position phase_shift "
+        "phase_shift_min phase_shift_max v_ang_min v_ang_max active build_year lifetime "
+        "capital_cost overnight_cost discount_rate fom_cost",
         "Load": "name bus carrier p_set q_set sign active",
-        "Generator": "name bus control carrier p_nom p_min_pu p_max_pu p_set p_init q_set sign "
-        "p_nom_mod p_nom_min p_nom_max p_nom_set e_sum_min e_sum_max marginal_cost "
-        "marginal_cost_quadratic active build_year lifetime capital_cost overnight_cost "
-        "discount_rate fom_cost efficiency start_up_cost shut_down_cost stand_by_cost min_up_time "
+        "Generator": "name bus control carrier p_nom p_nom_extendable p_min_pu p_max_pu p_set "
+        "p_init q_set sign p_nom_mod p_nom_min p_nom_max p_nom_set e_sum_min e_sum_max "
+        "marginal_cost marginal_cost_quadratic active build_year lifetime capital_cost "
+        "overnight_cost discount_rate fom_cost efficiency start_up_cost shut_down_cost "
+        "stand_by_cost min_up_time "
         "min_down_time up_time_before down_time_before ramp_limit_up ramp_limit_down "
         "ramp_limit_start_up ramp_limit_shut_down weight maintenance_duration maintenance_pu "
         "maintenance_events",
         "ShuntImpedance": "name bus g b sign active",
+        "Link": "name bus0 bus1 carrier efficiency p_nom p_min_pu p_max_pu p_set " + _OPTIMISED,
+        "StorageUnit": "name bus control carrier p_nom p_min_pu p_max_pu p_set q_set sign "
+        "spill_cost marginal_cost_storage state_of_charge_initial state_of_charge_set "
+        "cyclic_state_of_charge max_hours efficiency_store efficiency_dispatch standing_loss "
+        "inflow " + _OPTIMISED,
+        "Store": "name bus carrier e_nom e_nom_mod e_nom_extendable e_nom_min e_nom_max e_min_pu "
+        "e_max_pu e_initial e_cyclic p_set q_set e_set sign marginal_cost_storage standing_loss "
+        + _OPTIMISED,
         "Carrier": "name co2_emissions color nice_name max_growth max_relative_growth",
         "network": "snapshot",
     },
@@ -309,19 +324,16 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("Line Transformer", "type", EVERY, "dropped", TYPES),
         Rule("Line Transformer", "x r g b", EVERY, "rewritten", OF_TYPE, some=True),
         Rule("Transformer", "s_nom tap_ratio phase_shift", EVERY, "rewritten", OF_TYPE, some=True),
-        Rule("Bus Load Generator", "type", EVERY, "dropped", TEXT),
+        Rule("Bus Load Generator Link StorageUnit Store", "type", EVERY, "dropped", TEXT),
         Rule(
-            "Bus Line Load Generator Carrier",
+            "Bus Line Load Generator Carrier Link StorageUnit Store",
             "carrier unit location nice_name color",
             EVERY,
             "rewritten",
             "kept if it is a short label, else dropped: " + TEXT,
             some=True,
         ),
-        Rule("Line Transformer", "s_nom_extendable", EVERY, "dropped", EXTENDABLE),
-        Rule(
-            "Generator", "p_nom_extendable committable maintainable", EVERY, "dropped", EXTENDABLE
-        ),
+        Rule("Generator", "committable maintainable", EVERY, "dropped", EXTENDABLE),
         Rule("Bus", "control generator sub_network", EVERY, "dropped", RESULTS),
         Rule(
             "Line Transformer Generator",

@@ -10,8 +10,11 @@ What is read, at one snapshot, in PyPSA's words (its own ``optimize`` uses the s
 - **branches**: ``lines``, then ``transformers``, types turned into numbers; capacity
   ``s_nom * s_max_pu``, infinite where that is; ``tap_ratio``, ``phase_shift`` and ``v_ang_max``.
 
-Links, storage, global constraints, extendable, committable and piecewise components, investment
-periods and scenarios are refused. Shunt impedances are left out, as ``optimize`` does.
+Links, storage units and stores are public and constant: at their ``p_set`` at the snapshot, kept in
+the file, named in a note. Extendable components have the size that the file has. Buses of another
+carrier than AC, and what is at them, are kept in the file (released where they are private) and not
+in the model. Global constraints, committable and piecewise components, investment periods and
+scenarios are refused. Shunt impedances are left out, as ``optimize`` does.
 
 A network of several snapshots is read at the one that the caller names. Series of availability
 (p_max_pu, p_min_pu) are public. If generator limits are private they are not part of them: limits

@@ -173,6 +173,8 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
     if kind == "string":
         texts = ["" if text != text else str(text) for text in own]
         return [text if name not in LABELS or LABEL.fullmatch(text) else "" for text in texts]
+    if kind == "boolean":
+        return [said is True or said == 1 for said in own]
     return numbers(frame, component, name).astype(int if kind == "int" else float)
 
 

@@ -7,7 +7,7 @@ snapshot alone, on a base of 1 MVA.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,10 @@ AVAILABILITY = ("p_min_pu", "p_max_pu")
 # Components that the model has, or that say nothing about power flows.
 KNOWN = {
     *("Bus", "Generator", "Load", "Line", "Transformer", "ShuntImpedance", "Carrier"),
-    *("SubNetwork", "LineType", "TransformerType", "Shape"),
+    *("SubNetwork", "LineType", "TransformerType", "Shape", "Link", "StorageUnit", "Store"),
 }
+CONSTANT = {"StorageUnit": "storage units", "Store": "stores", "Link": "links"}
+"""Components that the model can't hold: public, and at their set power (p_set) at the snapshot."""
 NEEDED: dict[str, tuple[str, ...]] = {
     "Bus": ("carrier",),
     "Load": ("bus", "p_set", "sign", "active"),
@@ -39,23 +41,16 @@ NEEDED: dict[str, tuple[str, ...]] = {
         *("marginal_cost", "marginal_cost_quadratic"),
     ),
 }
-FIXED = (
-    "Fix its size: n.optimize.fix_optimal_capacities() after n.optimize(), or set it to False to "
-    "keep the size that the file has."
-)
 # Switches that turn a component into something else than the model has: value allowed, remedy.
 PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
     "Generator": {
         "committable": (False, "The model has no unit commitment: set it to False."),
         "maintainable": (False, "The model has no maintenance: set it to False."),
-        "p_nom_extendable": (False, FIXED),
         "sign": (1.0, "Use sign 1 and negative limits."),
         "e_sum_min": (-np.inf, "The model has one snapshot: drop the energy limit."),
         "e_sum_max": (np.inf, "The model has one snapshot: drop the energy limit."),
     },
-    "Line": {"s_nom_extendable": (False, FIXED)},
     "Transformer": {
-        "s_nom_extendable": (False, FIXED),
         "phase_shift_min": (0.0, "The model has fixed phase shifts: use phase_shift."),
         "phase_shift_max": (0.0, "The model has fixed phase shifts: use phase_shift."),
     },
@@ -121,19 +116,64 @@ def build(source: Snapshot) -> Network:
     drawn = -values(source, "Load", "p_set") * values(source, "Load", "sign")
     active = active_ones(network, "Load")
     np.add.at(load, places(network, "Load", "bus")[active], drawn[active])
+    alive = (static(network, "Bus")["carrier"] == "AC").to_numpy(dtype=bool)
+    used = branches.in_service & alive[branches.from_bus] & alive[branches.to_bus]
+    branches = replace(branches, in_service=used)
+    units = replace(units, in_service=units.in_service & alive[units.bus])
+    shunt = np.zeros(len(load))
+    notes = [*_constant(source, shunt), *_left_out(network, alive)]
     buses = Buses(
         name=tuple(static(network, "Bus").index.astype(str)),
         load=load,
-        shunt=np.zeros(len(load)),
-        reference=_reference(network, branches, units),
-        in_service=np.ones(len(load), dtype=bool),
+        shunt=shunt,
+        reference=_reference(network, branches, units) & alive,
+        in_service=alive,
     )
-    notes = (
-        ("shunt impedances are left out, as in PyPSA's own optimize",)
-        if len(static(network, "ShuntImpedance"))
-        else ()
-    )
-    return Network(str(network.name) or "PyPSA network", 1.0, buses, units, branches, notes=notes)
+    name = str(network.name) or "PyPSA network"
+    return Network(name, 1.0, buses, units, branches, notes=tuple(notes))
+
+
+def _constant(source: Snapshot, shunt: Floats) -> Iterator[str]:
+    """Add what is public and constant to `shunt` (MW drawn), with a note for each component."""
+    network = source.network
+    for component, words in CONSTANT.items():
+        active = active_ones(network, component)
+        if not active.any():
+            continue
+        power = np.nan_to_num(values(source, component, "p_set"))[active]
+        if component == "Link":
+            np.add.at(shunt, places(network, component, "bus0")[active], power)
+            given = power * values(source, component, "efficiency")[active]
+            np.add.at(shunt, places(network, component, "bus1")[active], -given)
+        else:
+            given = power * values(source, component, "sign")[active]
+            np.add.at(shunt, places(network, component, "bus")[active], -given)
+        yield (
+            f"{int(active.sum()):,} {words} are public and constant, at their p_set at the "
+            "snapshot (0 where there is none)"
+        )
+
+
+def _left_out(network: Any, alive: Bools) -> Iterator[str]:
+    """Notes of what the model does not have, or has otherwise than `optimize`."""
+    if not alive.all():
+        yield (
+            f"{int((~alive).sum()):,} buses have another carrier than AC: they and all that is at "
+            "them are in the file, and not in the model"
+        )
+    if len(static(network, "ShuntImpedance")):
+        yield "shunt impedances are left out, as in PyPSA's own optimize"
+    for component, name in (
+        *((one, "s_nom_extendable") for one in BRANCHES),
+        ("Generator", "p_nom_extendable"),
+    ):
+        frame = static(network, component)
+        if name in frame and (count := int(_switched(frame, name).sum())):
+            yield f"{count:,} {component} are extendable, and taken at the size that the file has"
+
+
+def _switched(frame: pd.DataFrame, name: str) -> Bools:
+    return np.array([said is True or said == 1 for said in frame[name]], dtype=bool)
 
 
 def active_ones(network: Any, component: str) -> Bools:
@@ -162,14 +202,13 @@ def _refuse_unsupported(network: Any) -> None:
                 )
     found = [*_foreign(network), *_special(network)]
     carrier = static(network, "Bus")["carrier"]
-    other = carrier.index[(carrier != "AC").to_numpy(dtype=bool)]
-    if len(other):
+    if not (carrier == "AC").any():
         found.append(
             Problem(
-                f"{len(other):,} Bus",
-                f"'{other[0]}', for example",
+                f"{len(carrier):,} Bus",
+                f"'{carrier.index[0]}', for example",
                 "the carrier is not AC",
-                "Keep the AC part of the network only.",
+                "Give electric buses the carrier AC.",
             )
         )
     units = network.c["Generator"]
