@@ -33,6 +33,7 @@ def siblings(folder: Path) -> list[str]:
 def test_a_bundle_has_data_statement_and_report(release, tmp_path):
     placed = release.write(tmp_path / "new" / "out")
     assert sorted(path.name for path in placed.iterdir()) == [
+        "answers.parquet",
         "numbers.csv",
         "release.json",
         "report.html",

@@ -88,7 +88,7 @@ def test_two_runs_on_the_same_file_are_the_same_but_for_their_noise():
     release = command("laplace", "--capacity", "1000").release
     one, other = (release("r.csv", write, SecureNoise()) for _ in range(2))
     different = {name for name in one if one[name] != other[name]}
-    assert different == {"bundle/records.csv", "bundle/report.html"}
+    assert different == {"bundle/answers.parquet", "bundle/records.csv", "bundle/report.html"}
 
 
 def test_every_table_of_a_ledger_is_seen(tmp_path):

@@ -387,6 +387,8 @@ def test_a_bundle_verifies_and_comes_back(network, names, method, ledger, tmp_pa
     made = grid.release(network, models, **request(names, ledger=ledger, **settings_of(method)))
     placed = made.write(tmp_path / "out")
     assert sorted(path.name for path in placed.iterdir()) == [
+        "answers.parquet",
+        "deviations.parquet",
         "network.m",
         "population.parquet",
         "release.json",

@@ -6,7 +6,7 @@ the released network, the statement and the report. `release` is plan, charge an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -50,6 +50,7 @@ from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, make_statement
+from gridveil.release.deviations import DEVIATIONS_FILE, write_deviations
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.parts import Section, Snippet
@@ -81,8 +82,28 @@ class GridRelease(Release):
             ),
             # Without names of elements: some people write ratings into them.
             POPULATION_FILE: lambda path: self.population.write(path),
+            DEVIATIONS_FILE: lambda path: write_deviations(path, self._deviations()),
         }
+        self.deviations: Floats | None = outcome.deviations
         super().__init__(make_statement(task.account, facts), task.account, files)
+
+    def _deviations(self) -> Iterator[dict[str, Any]]:
+        """Error bars by parameter and row of its table, from 0."""
+        start = 0
+        for name in self.public.parameters:
+            for column in PARAMETERS[name].columns:
+                rows = np.flatnonzero(self.public.support[column])
+                some = slice(start, start + len(rows))
+                start += len(rows)
+                known = np.full(len(rows), np.nan)
+                if self.deviations is not None:
+                    known = self.deviations[some]
+                yield {
+                    "parameter": [column] * len(rows),
+                    "row": rows.astype(np.int64),
+                    "value": self.values[some],
+                    "deviation": known,
+                }
 
     @cached_property
     def solutions(self) -> Solutions:

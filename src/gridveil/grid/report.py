@@ -54,6 +54,12 @@ _MODELS = Snippet(
     "pandas, for the models",
     'import pandas as pd\n\nmodels = pd.read_parquet("population.parquet")  # a row a model',
 )
+_ERRORS = Snippet(
+    "pandas, error bars",
+    'errors = pd.read_parquet("deviations.parquet")  # rows as in the tables of the network\n'
+    'errors["low"] = errors["value"] - 2 * errors["deviation"]\n'
+    'errors["high"] = errors["value"] + 2 * errors["deviation"]',
+)
 _OWN = Snippet(
     "GridVeil",
     "import gridveil as gv\n\nnetwork = gv.grid.read_case({name!r})\n"
@@ -110,7 +116,7 @@ def loading_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:
     """Lines of code that load the released network."""
     return tuple(
         Snippet(one.tool, one.code.replace("{name!r}", repr(file)).replace("{name}", file))
-        for one in (*_SNIPPETS[suffix], _MODELS, _OWN)
+        for one in (*_SNIPPETS[suffix], _MODELS, _ERRORS, _OWN)
     )
 
 

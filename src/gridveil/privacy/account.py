@@ -7,6 +7,7 @@ an account with secure noise exists only as the result of a charge.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 
 from gridveil.errors import InputError
@@ -14,7 +15,7 @@ from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Charge, Ledger, Terms
 from gridveil.privacy.noise import NoiseSource, SecureNoise
-from gridveil.privacy.record import Record
+from gridveil.privacy.record import Answer, Record, Vector
 from gridveil.privacy.seeded import SeededNoise
 
 
@@ -40,6 +41,23 @@ class Account:
         self.ledger = ledger
         self.charge = charge
         self._records: list[Record] = []
+        self._answers: dict[int, Answer] = {}
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """What the mechanisms returned, in order; one that failed has no answer."""
+        return tuple(self._answers[id(one)] for one in self._records if id(one) in self._answers)
+
+    def answered(self, record: Record, values: Vector) -> None:
+        """Note what a mechanism returned, after the noise: called by the mechanism.
+
+        A column that came in blocks is noted by who collected them.
+        """
+        self._answers[id(record)] = Answer(record, values)
+
+    def scaled(self, record: Record, factors: Vector) -> None:
+        """Note the public factors that the numbers of an answer were multiplied by."""
+        self._answers[id(record)] = replace(self._answers[id(record)], factors=factors)
 
     @property
     def records(self) -> tuple[Record, ...]:

@@ -98,6 +98,7 @@ def laplace(
     value = _quietly(lambda: _add_laplace(account, _answer(sealed, query, record.size), record))
     if value is None:
         _abort(account)
+    account.answered(record, value.copy())
     return Noisy(value, record)
 
 
@@ -141,7 +142,8 @@ def laplace_blocks(
     """`laplace` of a column too long for memory: the same noise, block by block.
 
     The epsilon is spent when this is called, not when the first block is read. The blocks can be
-    read once: reading them again would draw other noise on the same data.
+    read once: reading them again would draw other noise on the same data. Whoever collects them
+    notes them in the account.
     """
     record = _laplace_record(sealed, name, sensitivity, epsilon, None, None, None, grid)
     account.spend(record)
@@ -195,6 +197,7 @@ def noisy_max(
     )
     if chosen is None:
         _abort(account)
+    account.answered(record, np.array([float(chosen)]))
     return Noisy(chosen, record)
 
 

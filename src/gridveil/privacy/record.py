@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gridveil.errors import show_exact
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.sensitivity import Calibration, Sensitivity
+
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,3 +60,27 @@ class Record:
             f"Record({self.query}: {self.noise}, scale {self.calibration.scale_in_units:.4g} "
             f"{self.unit}, epsilon {show_exact(self.epsilon)})"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a mechanism returned, noise and all: free to publish.
+
+    Parameters
+    ----------
+    record
+        How it came about.
+    values
+        The noisy numbers; for a choice, the place chosen.
+    factors
+        Public: the numbers asked for are these over the factors. None if they are as they are.
+    """
+
+    record: Record
+    values: Vector
+    factors: Vector | None = None
+
+    @property
+    def choice(self) -> bool:
+        """Whether it is a place that was chosen, and no noisy number."""
+        return self.record.noise.startswith("noisy max")

@@ -22,6 +22,7 @@ from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_place, unnamed
 from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.words import WEAK, show_adjacency
+from gridveil.release.answers import ANSWERS_FILE, write_answers
 from gridveil.release.bundle import Writer, write_bundle
 from gridveil.report.page import Section, Snippet, certainty, report_page, table_snippets
 
@@ -45,7 +46,8 @@ class Release:
     account
         What paid for it.
     files
-        The data files of the bundle: name, and how each is written.
+        The data files of the bundle: name, and how each is written. The noisy answers go with
+        them.
 
     Attributes
     ----------
@@ -61,7 +63,7 @@ class Release:
     ) -> None:
         self.statement = statement
         self.account = account
-        self.files = dict(files)
+        self.files = {**files, ANSWERS_FILE: self._write_answers}
         self.assumed: Mapping[str, str] = {}
 
     def quality(self) -> tuple[str, ...]:
@@ -69,13 +71,16 @@ class Release:
         known = (words for name, words in self.assumed.items() if name.startswith("accuracy"))
         return tuple(f"{words[:1].upper()}{words[1:]}." for words in known)
 
+    def _write_answers(self, path: Path) -> None:
+        write_answers(path, self.account.answers)
+
     def sections(self) -> tuple[Section, ...]:
         """What the report shows besides the guarantee, from released and public data only."""
         return ()
 
     def loading(self) -> tuple[Snippet, ...]:
         """Code that loads the released files, for the report."""
-        return table_snippets(tuple(self.files))
+        return table_snippets([name for name in self.files if name != ANSWERS_FILE])
 
     def write(self, folder: Path | str, *, force: bool = False) -> Path:
         """Write the bundle in one step and return its folder.

@@ -18,6 +18,7 @@ from gridveil.privacy.schema import read_json, schema_problems
 from gridveil.privacy.statement import SCHEMA_VERSION, STATEMENT_FILE, Statement
 from gridveil.privacy.strength import Level, strength_of
 from gridveil.privacy.words import show_steps
+from gridveil.release.answers import ANSWERS_FILE, wrong_answers
 from gridveil.release.bundle import OWNER_MARK, sha256_of
 
 _SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it
@@ -62,6 +63,7 @@ def _findings(root: Path) -> list[Finding]:
     return [
         _statement(statement, text),
         *_files(root, body),
+        *_answers(root, body),
         _owner_material(root),
         *_arithmetic(body),
         *_validity(statement),
@@ -106,6 +108,16 @@ def _files(root: Path, body: dict[str, Any]) -> Iterator[Finding]:
     wrong += [f"{name} is listed twice" for name in sorted(listed) if names.count(name) > 1]
     text = f"All {len(listed)} files are as they were released."
     yield Finding("files", not wrong, "; ".join(wrong) + "." if wrong else text)
+
+
+def _answers(root: Path, body: dict[str, Any]) -> Iterator[Finding]:
+    """The noisy answers, if the bundle has them: as many as were asked for, with that noise."""
+    path = root / ANSWERS_FILE
+    if ANSWERS_FILE not in {one["name"] for one in body["files"]} or not path.is_file():
+        return  # releases of earlier versions have none; a missing file is found above
+    wrong = wrong_answers(path, body["mechanisms"])
+    text = "The noisy answers are as many as were asked for, on their public grids."
+    yield Finding("answers", not wrong, "; ".join(wrong[:5]) + "." if wrong else text)
 
 
 def _owner_material(root: Path) -> Finding:

@@ -101,6 +101,7 @@ class Query:
             limits=self.limits,
             unit=self.unit,
         )
+        account.scaled(noisy.record, np.repeat(self.factors, self.sizes))
         parts = np.split(noisy.value, np.cumsum(self.sizes)[:-1])
         scale = noisy.record.calibration.scale_in_units
         return Answer(
@@ -136,6 +137,8 @@ def ask_records(
     Rows that are alike in all that is public are in the order of their noisy values: whatever is
     made of them knows nothing of the order that they had in the source, which may be sorted by
     power. Every other query is a sum, to which such rows contribute alike.
+
+    They are an answer that the bundle holds: ``into`` must stay as it is.
     """
     noisy = laplace_blocks(
         account,
@@ -149,6 +152,7 @@ def ask_records(
         into[start : start + len(block)] = block
         start += len(block)
     records.without_trace(into)
+    account.answered(noisy.record, into)
     return noisy.record.calibration.scale_in_units
 
 

@@ -24,9 +24,11 @@ from gridveil.privacy.budget import Budget, Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.statement import Facts, make_statement
+from gridveil.release.bundle import Writer
+from gridveil.release.deviations import DEVIATIONS_FILE, write_deviations
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
-from gridveil.report.page import Section
+from gridveil.report.page import Section, Snippet
 from gridveil.wind.clock import SECONDS, Whole, calendar, check_unit, largest_group
 from gridveil.wind.facts import make_facts
 from gridveil.wind.features import Features
@@ -35,7 +37,7 @@ from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task, clipp
 from gridveil.wind.methods.choice import AUTO, choose
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, default_features, fit_records
-from gridveil.wind.report import Made, wind_section
+from gridveil.wind.report import Made, loading_snippets, wind_section
 from gridveil.wind.series import series_section
 from gridveil.wind.unusual import assumed, unusual
 
@@ -53,8 +55,25 @@ class WindRelease(Release):
         self._fits = task.fits
         self.turbines = outcome.turbines
         self._drawn = facts.method == Synthetic.method
-        files = {self.records.file_name: lambda path: self.records.write(path, self.blocks)}
+        files: dict[str, Writer] = {
+            self.records.file_name: lambda path: self.records.write(path, self.blocks)
+        }
+        if all(turbine.deviations is not None for turbine in self.turbines):
+            files[DEVIATIONS_FILE] = lambda path: write_deviations(path, self._deviations())
         super().__init__(make_statement(task.account, facts), task.account, files)
+
+    def _deviations(self) -> Iterator[dict[str, Any]]:
+        """Rows as in the released records, in the unit of their power."""
+        start = 0
+        for turbine, fit in zip(self.turbines, self._fits, strict=True):
+            for block in turbine.deviations() if turbine.deviations else ():
+                rows = np.arange(start, start + len(block), dtype=np.int64)
+                yield {"row": rows, "deviation": block * fit.group.capacity}
+                start += len(block)
+
+    def loading(self) -> tuple[Snippet, ...]:
+        """Code that loads the released records, and their error bars."""
+        return loading_snippets(tuple(self.files), self.records.power_column)
 
     def blocks(self) -> Iterator[Vector]:
         """Released power as shares of capacity, in the released order, in blocks."""

@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.privacy.mechanisms import Blocks
+from gridveil.release.answers import ANSWERS_FILE
+from gridveil.release.deviations import DEVIATIONS_FILE
 from gridveil.report.charts import Chart
-from gridveil.report.parts import Picture, Section, Table
+from gridveil.report.page import table_snippets
+from gridveil.report.parts import Picture, Section, Snippet, Table
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit
 
@@ -108,6 +111,26 @@ def wind_section(
         ),
         (_turbines(blocks, fits, records),) if several else (),
     )
+
+
+def loading_snippets(files: Sequence[str], power: str) -> tuple[Snippet, ...]:
+    """Code that loads the released records, their error bars and the noisy answers."""
+    (records,) = table_snippets([name for name in files if name.startswith("records")])
+    found = [records]
+    if DEVIATIONS_FILE in files:
+        code = (
+            f"errors = pd.read_parquet({DEVIATIONS_FILE!r})  # rows as in the records\n"
+            f"low = data[{power!r}] - 2 * errors['deviation']\n"
+            f"high = data[{power!r}] + 2 * errors['deviation']"
+        )
+        found.append(Snippet("pandas, error bars", code))
+    answers = (
+        f"answers = pd.read_parquet({ANSWERS_FILE!r})\n"
+        "first = answers[answers['mechanism'] == 0]  # of the list in release.json\n"
+        "total = first['value'].sum()  # noise has mean 0\n"
+        "deviation = (2 * first['scale'] ** 2).sum() ** 0.5"
+    )
+    return (*found, Snippet("pandas, the noisy answers", answers))
 
 
 def comparison(

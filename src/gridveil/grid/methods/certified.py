@@ -187,6 +187,7 @@ class Certified(Method):
         # Step 2: what the entries have in common, learned from the noisy ones and public facts.
         task.progress("learning what the entries have in common")
         aim = self._aim(task.problem, prepared, noisy)
+        deviations = np.sqrt(1 / aim.weight)
         # Capacities: without congestion that is more likely noise than the network's. A catalogue
         # leaves no doubt that this could use.
         lines = task.problem.public.parameters == ("capacity",) and not self.catalogue
@@ -230,6 +231,7 @@ class Certified(Method):
                 "rounds_of_cuts": served.rounds,
                 "cuts": served.cuts,
             },
+            deviations,
         )
 
     def _aim(self, problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries) -> Aim:

@@ -75,12 +75,16 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Released values, how they were restored, and what the statement should say about it."""
+    """Released values, how they were restored, and what the statement should say about it.
+
+    ``deviations`` are error bars of the values; those of the noise, if the method has no better.
+    """
 
     values: Floats
     solver: str | None = None
     gap: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    deviations: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,8 @@ def _in_units(
         raise
     except TROUBLE as trouble:
         found = failed(task, prepared, noisy.amounts, type(trouble).__name__)
-    return replace(found, values=found.values * units)
+    known = noisy.deviations if found.deviations is None else found.deviations
+    return replace(found, values=found.values * units, deviations=known * units)
 
 
 def failed(task: Task, prepared: Prepared, values: Floats, why: str) -> Outcome:

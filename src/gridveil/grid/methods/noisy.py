@@ -41,6 +41,11 @@ class NoisyEntries:
         large = np.minimum(self.values, _LARGEST_LOG)
         return np.where(self.logarithms, np.exp(np.where(self.logarithms, large, 0.0)), self.values)
 
+    @property
+    def deviations(self) -> Floats:
+        """The standard deviation of the noise on each entry itself; of a logarithm's, nearly."""
+        return np.asarray(np.sqrt(2) * self.scale * np.where(self.logarithms, self.amounts, 1.0))
+
     def counted(self, units: Floats, total: float) -> NoisyEntries:
         """The same in units: one for each entry, and that of the sum."""
         logs = self.logarithms

@@ -202,6 +202,8 @@ class EntriesQuery:
             limits=self.limits,
             unit=self._unit,
         )
+        ends = [self._total] if self._total else []
+        account.scaled(noisy.record, np.append(self._coefficients, ends))
         scale = noisy.record.calibration.scale_in_units
         total = noisy.value[-1] / self._total if self._total else None
         return NoisyEntries(

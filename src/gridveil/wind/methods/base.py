@@ -65,11 +65,14 @@ class Released:
         Of the solver that restored them, if one did.
     solver
         What restored them, if it has no such account of itself.
+    deviations
+        Yields error bars, as shares of capacity, if the method knows them.
     """
 
     blocks: Callable[[], Iterator[Vector]]
     restoration: Restoration | None
     solver: str | None = None
+    deviations: Callable[[], Iterator[Vector]] | None = None
 
 
 @dataclass(frozen=True, eq=False)

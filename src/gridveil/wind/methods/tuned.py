@@ -6,8 +6,8 @@ most off the noisy answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
@@ -154,12 +154,16 @@ class Tuned(Restoring):
             rows = fit.with_noisy(task.part(fit))
             radius = float(prepared.radius) if for_spread else 0.0
             loss = estimate_loss(rows, fit.ridge, weights, b, radius, spread, scale, self.nominal)
-            spread_about = estimate_spread(rows, weights.beta, loss, b)
+            about = estimate_spread(rows, weights.beta, loss, b)
+            straight = np.concatenate(list(rows.map(partial(_straight, beta=weights.beta))))
+            levels = Levels(np.clip(straight, 0.0, 1.0), task.part(fit), about, b)
             if self._in_order(fit, b):
-                turbines.append(_restore_sums(task, fit, weights.beta, spread_about, loss, b))
+                made = _restore_sums(task, fit, levels, straight, weights.beta, loss, b)
             else:
-                _aim(task, fit, rows, weights.beta, spread_about, loss, b)
-                turbines.append(self._restore_closely(task, fit, loss, weights))
+                _aim(task, fit, rows, weights.beta, about, loss, b)
+                made = self._restore_closely(task, fit, loss, weights)
+            known = partial(_deviations, levels, fit.with_noisy(task.part(fit)), weights)
+            turbines.append(replace(made, deviations=known))
         return Outcome(turbines, {"radius": str(prepared.radius)})
 
     def _in_order(self, fit: Fit, b: float) -> bool:
@@ -198,14 +202,11 @@ class Tuned(Restoring):
 
 
 def _restore_sums(
-    task: Task, fit: Fit, beta: Vector, spread: Spread, loss: float, b: float
+    task: Task, fit: Fit, levels: Levels, straight: Vector, beta: Vector, loss: float, b: float
 ) -> Released:
     """Records whose scores follow the noisy ones, with the sums that all answers support."""
     task.progress(f"restoring {fit.group.name}")
     noisy, made = task.part(fit), task.own(fit)
-    rows = fit.with_noisy(noisy)
-    straight = np.concatenate(list(rows.map(partial(_straight, beta=beta))))
-    levels = Levels(np.clip(straight, 0.0, 1.0), noisy, spread, b)
     times = fit.group.times()
     kinds = [_speed_bins(fit)]
     if times is None or times[0] == times[-1]:
@@ -221,6 +222,19 @@ def _restore_sums(
     restored.meet_sums([*kinds, whole(fit.rows)], noisy, b, loss)
     restored.finish()
     return Released(slices(made), None, "scores moved to noisy sums")
+
+
+def _deviations(levels: Levels, rows: LocalRows, weights: Weights) -> Iterator[Vector]:
+    """How far real records are from released ones, as a rule.
+
+    A released record scatters about what is known as much as the real one does: twice the variance
+    of its power given its reading, and that of the curve. Readings of neighbours in time make
+    it less, so this is on the safe side.
+    """
+    for X, y0 in rows.blocks():
+        own = levels.deviations(curve(X, weights.beta), y0)
+        fitted = np.einsum("ij,ij->i", X @ weights.covariance, X)
+        yield np.sqrt(2 * own**2 + np.maximum(fitted, 0.0))
 
 
 def _straight(X: Vector, y0: Vector, beta: Vector) -> Vector:

@@ -65,6 +65,7 @@ class Levels:
         ranks = np.hstack([np.zeros((len(centres), 1)), below / below[:, -1:]])
         self._powers = np.stack([np.interp(ndtr(_TABLE), rank, edges) for rank in ranks])
         self._score_tables(ranks, chances)
+        self._power_table(chances)
 
     def _chances(self) -> Floats:
         """The chance of each cell of readings, for power at 0, in the middle of a cell, and 1."""
@@ -111,6 +112,21 @@ class Levels:
         self._mean = (mass * mean) @ chances / seen
         self._variance = np.clip((mass * square) @ chances / seen - self._mean**2, 1e-4, None)
         self._told = (seen * self._mean**2).sum(axis=1)
+
+    def _power_table(self, chances: Floats) -> None:
+        """The standard deviation of power, given the cell of its reading."""
+        middles = (np.arange(self._cells) + 0.5) / self._cells
+        power = np.concatenate([[0.0], middles, [1.0]])
+        square = power**2 + np.concatenate([[0.0], np.full(self._cells, self._cells**-2 / 12), [0]])
+        mean = (self._shares * power) @ chances / self._noisy
+        variance = (self._shares * square) @ chances / self._noisy - mean**2
+        self._deviation = np.sqrt(np.maximum(variance, 0.0))
+
+    def deviations(self, f: Floats, y0: Floats) -> Floats:
+        """The standard deviation of each record's power, given its own reading."""
+        (left, share), cell = self._place(f), self._cell(y0)
+        here, right = self._deviation[left, cell], self._deviation[left + 1, cell]
+        return np.asarray(np.minimum(here * (1 - share) + right * share, np.sqrt(2) * self.b))
 
     def scores(self, f: Floats, y0: Floats) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of each record's score given its reading, and what such tell.
