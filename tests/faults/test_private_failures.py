@@ -166,6 +166,10 @@ PUBLIC = [
     ("tuned", "gridveil.wind.methods.tuned.estimate_weights", "singular"),
     ("tuned", "gridveil.wind.methods.tuned.estimate_loss", "value"),
     ("tuned", "gridveil.wind.methods.tuned.estimate_spread", "overflow"),
+    ("tuned", "gridveil.wind.methods.tuned.Levels", "value"),
+    ("synthetic", "gridveil.wind.methods.synthetic.draw", "value"),
+    ("synthetic", "gridveil.wind.synthetic.method.ask_means", "singular"),
+    ("synthetic", "gridveil.wind.synthetic.method.ask_base", "overflow"),
     ("wpo", "gridveil.wind.methods.base.restore", "singular"),
     ("wpo", "gridveil.wind.restoration.restore.search", "overflow"),
     ("wpo", "gridveil.wind.restoration.restore.CERTIFIED", "cone"),
@@ -191,7 +195,8 @@ def test_a_public_failure_loses_nothing_that_was_paid_for(
             "gridveil.wind.restoration.small._run",
             lambda price, G, h, *_: (price * np.nan, h * np.nan),
         )
-    made = wind.release(records(), epsilon=1, alpha=0.1, method=method, ledger=ledger)
+    alpha = 1 if method == "synthetic" else 0.1
+    made = wind.release(records(), epsilon=1, alpha=alpha, method=method, ledger=ledger)
     placed = made.write(tmp_path / "out")
     assert all(finding.ok for finding in verify_bundle(placed))
     assert made.data["power"].between(0, 1).all()

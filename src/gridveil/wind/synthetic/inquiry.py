@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from gridveil.wind.synthetic.blocks import (
     opened,
     weigh,
 )
+from gridveil.wind.synthetic.curves import REFERENCE_PRIOR, REFERENCES
 from gridveil.wind.synthetic.farm import Chunk, Farm, Vector, Whole
 
 Progress = Callable[[str], None]
@@ -35,6 +37,8 @@ class Inquiry:
         self._answers = hashlib.sha256()
         self.farm = farm
         self.agenda = agenda
+        self.reference = max(zip(REFERENCE_PRIOR, REFERENCES, strict=True), key=itemgetter(0))[1]
+        """The curve that was chosen; the most usual one until then."""
 
     def ask(self, name: str, sums: BlockSums) -> tuple[Vector, float]:
         """Noisy sums, a row for each cell, and the variance of each one's noise."""

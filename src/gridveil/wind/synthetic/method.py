@@ -25,7 +25,7 @@ class Learned:
 
 def learn(inquiry: Inquiry) -> Learned:
     """Ask everything that is on the agenda."""
-    reference = ask_reference(inquiry)
+    reference = inquiry.reference = ask_reference(inquiry)
     base = ask_base(inquiry, choose_knots(inquiry.farm), reference)
     means = ask_means(inquiry, base)
     stops = ask_stops(inquiry, base)
