@@ -22,7 +22,7 @@ def run(snippets, folder, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the libraries' own
             exec(compile(one.code, one.tool, "exec"), names)
-        found[library] = names
+        found.setdefault(library, {}).update(names)
     return found
 
 
@@ -33,10 +33,12 @@ def test_wind_records_load(kind, tmp_path, monkeypatch, ledger):
     source = tmp_path / f"farm.{kind}"
     (csv.write_csv if kind == "csv" else parquet.write_table)(demo_records(60), source)
     records = read_records(source, speed="wind_speed", power="power", capacity=CAPACITY)
-    made = release(records, epsilon=1, alpha="15%", method="laplace", dataset="mine", ledger=ledger)
+    made = release(records, epsilon=1, alpha="15%", dataset="mine", ledger=ledger)
     found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
     assert "pandas" in found
     assert all(len(names["data"]) == 60 for names in found.values())
+    assert (found["pandas"]["low"] < found["pandas"]["high"]).all()
+    assert found["pandas"]["deviation"] > 0
 
 
 def matpower(path):
@@ -78,9 +80,7 @@ def test_a_network_loads(kind, make, tools, tmp_path, monkeypatch, ledger):
         make(tmp_path / f"case.{kind}")
     network = grid.read_case(tmp_path / f"case.{kind}")
     models = grid.sample_population(network, 3)
-    made = grid.release(
-        network, models, epsilon=1, alpha=10, method="laplace", dataset="mine", ledger=ledger
-    )
+    made = grid.release(network, models, epsilon=1, alpha=10, dataset="mine", ledger=ledger)
     found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
     assert set(found) == {tool for tool in tools if importlib.util.find_spec(tool) is not None}
     assert len(found["pandas"]["models"]) == len(found["gridveil"]["costs"]) == 3

@@ -56,6 +56,7 @@ _MODELS = Snippet(
 )
 _ERRORS = Snippet(
     "pandas, error bars",
+    "import pandas as pd\n\n"
     'errors = pd.read_parquet("deviations.parquet")  # rows as in the tables of the network\n'
     'errors["low"] = errors["value"] - 2 * errors["deviation"]\n'
     'errors["high"] = errors["value"] + 2 * errors["deviation"]',

@@ -119,13 +119,14 @@ def loading_snippets(files: Sequence[str], power: str) -> tuple[Snippet, ...]:
     found = [records]
     if DEVIATIONS_FILE in files:
         code = (
+            f"{records.code}\n"
             f"errors = pd.read_parquet({DEVIATIONS_FILE!r})  # rows as in the records\n"
             f"low = data[{power!r}] - 2 * errors['deviation']\n"
             f"high = data[{power!r}] + 2 * errors['deviation']"
         )
         found.append(Snippet("pandas, error bars", code))
     answers = (
-        f"answers = pd.read_parquet({ANSWERS_FILE!r})\n"
+        f"import pandas as pd\n\nanswers = pd.read_parquet({ANSWERS_FILE!r})\n"
         "first = answers[answers['mechanism'] == 0]  # of the list in release.json\n"
         "total = first['value'].sum()  # noise has mean 0\n"
         "deviation = (2 * first['scale'] ** 2).sum() ** 0.5"
