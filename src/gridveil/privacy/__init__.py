@@ -28,7 +28,7 @@ and take about an hour.
 
 **The sum.** What is wrong here lets releases add up to more than was said.
 
-5. `budget` (107): exact epsilon. `account` (92): what one release may spend, and did. Check that
+5. `budget` (107): exact epsilon. `account` (110): what one release may spend, and did. Check that
    secure noise needs a charge.
 6. `ledger.terms` (84): what is paid for. `ledger.steps` (157): how many steps make up another.
    `ledger.entries` (184): what is written, and its chain.
@@ -46,7 +46,7 @@ tests/privacy/test_team_ledger.py try. A quarter of an hour more.
    what; `ledger.postgres` (145), connections. `ledger.moving` (107): there is one ledger at a time.
 
 **What is said.** `statement` (231): what a release says of all this. Check `make_statement`: each
-figure is the account's or the ledger's. `record` (57): what each mechanism did.
+figure is the account's or the ledger's. `record` (86): what each mechanism did, and returned.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 

@@ -20,6 +20,8 @@ from gridveil.wind.rows import LocalRows
 
 _SWEEPS = 5
 _FURTHEST = 0.5  # a score moves by at most this much in one sweep
+_GENTLY = 0.6
+_LEAST_SLOPE = 0.02  # of power by score; less, as at 0 and at full power, would move scores far
 _TOTAL = 0.005  # how far the mean may be from the regression's, of capacity: a public guess
 _CELL = 0.05  # and that of a month or a bin of wind speed, at most
 
@@ -78,11 +80,12 @@ class Restored:
         self._levels = levels
         self._straight = straight
         self._scores = scores
+        self._moved = np.zeros(len(scores))  # along the features
         self._stretch = 1.0
         self._kinds: list[Cells] = []
 
     def _records(self, some: slice) -> tuple[Floats, Floats]:
-        scores = self._stretch * self._scores[some]
+        scores = self._stretch * self._scores[some] + self._moved[some]
         for cells in self._kinds:
             scores += cells.shift[cells.index[some]]
         return self._levels.power(np.clip(self._straight[some], 0.0, 1.0), scores)
@@ -94,14 +97,14 @@ class Restored:
             gram, miss, square = np.zeros((p, p)), np.zeros(p), 0.0
             for some, X in _features(rows(self._scores)):
                 power, slope = self._records(some)
-                gram += (X * slope[:, None]).T @ X
+                gram += (X * np.maximum(slope, _LEAST_SLOPE)[:, None]).T @ X
                 away = self._straight[some] - power
                 miss += X.T @ away
                 square += float(away @ away)
             ridge = 1e-6 * np.trace(gram) / p + 1e-12
             move = np.linalg.solve(gram + ridge * np.eye(p), miss)
             for some, X in _features(rows(self._scores)):
-                self._scores[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST) / self._stretch
+                self._moved[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST)
             self._stretch_by(loss / np.sqrt(max(square, 1e-12)))
 
     def meet_sums(self, kinds: list[Cells], y0: Floats, b: float, loss: float) -> None:
@@ -130,7 +133,9 @@ class Restored:
             self._stretch_by(loss / np.sqrt(max(square, 1e-12)))
 
     def _stretch_by(self, ratio: float) -> None:
-        self._stretch = float(np.clip(self._stretch * np.clip(ratio, 0.8, 1.25), 0.2, 5.0))
+        # Records far off have a large part in the loss and grow faster than the rest.
+        step = float(np.clip(ratio, 0.7, 1.4)) ** _GENTLY
+        self._stretch = float(np.clip(self._stretch * step, 0.2, 5.0))
 
     def finish(self) -> None:
         """Put the records in place of the scores."""
