@@ -6,7 +6,7 @@ the released network, the statement and the report. `release` is plan, charge an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -42,7 +42,7 @@ from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.model.selection import Declared, declared
 from gridveil.grid.model.steps import steps_of
 from gridveil.grid.opf.engine import Solutions, solve_population
-from gridveil.grid.report import grid_sections, loading_snippets, served_words
+from gridveil.grid.report import error_bars, grid_sections, loading_snippets, served_words
 from gridveil.grid.unusual import assumed, unusual
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
@@ -82,28 +82,12 @@ class GridRelease(Release):
             ),
             # Without names of elements: some people write ratings into them.
             POPULATION_FILE: lambda path: self.population.write(path),
-            DEVIATIONS_FILE: lambda path: write_deviations(path, self._deviations()),
+            DEVIATIONS_FILE: lambda path: write_deviations(
+                path, error_bars(self.public, self.values, self.deviations)
+            ),
         }
         self.deviations: Floats | None = outcome.deviations
         super().__init__(make_statement(task.account, facts), task.account, files)
-
-    def _deviations(self) -> Iterator[dict[str, Any]]:
-        """Error bars by parameter and row of its table, from 0."""
-        start = 0
-        for name in self.public.parameters:
-            for column in PARAMETERS[name].columns:
-                rows = np.flatnonzero(self.public.support[column])
-                some = slice(start, start + len(rows))
-                start += len(rows)
-                known = np.full(len(rows), np.nan)
-                if self.deviations is not None:
-                    known = self.deviations[some]
-                yield {
-                    "parameter": [column] * len(rows),
-                    "row": rows.astype(np.int64),
-                    "value": self.values[some],
-                    "deviation": known,
-                }
 
     @cached_property
     def solutions(self) -> Solutions:

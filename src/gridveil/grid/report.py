@@ -6,7 +6,9 @@ their ratings, and the files have them where they are public.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +113,24 @@ def _changed(public: PublicNetwork) -> tuple[Table, ...]:
         return ()
     rows = [(columns, fate, reason) for fate, columns, reason in lines(public.changes)]
     return (Table("Columns that are not as in the source", ("column", "fate", "why"), rows),)
+
+
+def error_bars(
+    public: PublicNetwork, values: Floats, deviations: Floats | None
+) -> Iterator[dict[str, Any]]:
+    """Released values and their error bars, by parameter and row of its table, from 0."""
+    start = 0
+    for name in public.parameters:
+        for column in PARAMETERS[name].columns:
+            rows = np.flatnonzero(public.support[column])
+            some = slice(start, start + len(rows))
+            start += len(rows)
+            yield {
+                "parameter": [column] * len(rows),
+                "row": rows.astype(np.int64),
+                "value": values[some],
+                "deviation": np.full(len(rows), np.nan) if deviations is None else deviations[some],
+            }
 
 
 def loading_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:
