@@ -229,8 +229,11 @@ def test_the_owner_is_told_if_one_amount_fits_no_line():
     network = rts96()
     assert step_words(network) == []
     wide = network.with_capacity(np.geomspace(20, 4000, len(network.branches)))
-    (words,) = step_words(wide)
+    words, sure = step_words(wide)
     assert "--alpha 20%" in words
     assert "Choose by what is public" in words
+    # A tenth of the three is 1, 1 and 11 steps of 30 MW (about 26, 280 and 3,100 MW).
+    assert "73.2%, 73.2% and over 99.99%" in sure
+    assert "73.2% for each at 20%" in sure
     # Placeholders and lines without a limit say nothing.
     assert step_words(network.with_capacity(np.full(len(network.branches), 9999.0))) == []

@@ -5,7 +5,9 @@ It solves the real case. Nothing here is published, charged, or asked by a relea
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import sample_population
 from gridveil.grid.opf.engine import solve_population
+from gridveil.report.attack import certainty, show_certainty
 
 PLACEHOLDER = 9000.0
 """Ratings from here on (MW) are mostly placeholders for lines without a limit."""
@@ -98,6 +101,16 @@ def step_words(network: Network) -> list[str]:
         f"Noise of {_USUAL_ALPHA:g} MW is {shares[0]} of a small line here ({small:,.4g} MW), "
         f"{shares[1]} of a median one ({median:,.4g} MW) and {shares[2]} of a large one "
         f"({large:,.4g} MW): one alpha in MW drowns the first or leaves the last open. A share of "
-        "each value fits all of them: --alpha 20%. Choose by what is public (voltages, kinds): a "
-        "choice by the ratings would tell about them."
+        "each value fits all of them: --alpha 20%. Or give each public class its own: --alpha "
+        "380kV:100,others:20. Choose by what is public (voltages, kinds): a choice by the ratings "
+        "would tell about them.",
+        "At epsilon 1 an observer who asks of these three whether they are a tenth larger is right "
+        f"at most {_sure(small)}, {_sure(median)} and {_sure(large)} of the time at "
+        f"{_USUAL_ALPHA:g} MW, and {show_certainty(certainty(Fraction(1)))} for each at 20%.",
     ]
+
+
+def _sure(rating: float) -> str:
+    """How sure of a tenth of a rating an observer can be, at the usual alpha and epsilon 1."""
+    steps = math.ceil(rating / 10 / _USUAL_ALPHA)
+    return show_certainty(certainty(Fraction(steps)))
