@@ -161,7 +161,7 @@ def _workers(network: grid.Network, series: Any, wanted: dict[str, Any], counts:
 
     planned = grid.plan_series(network, series, limits=(0, 100), hours="none", **wanted)
     made = planned.run(planned.study(0))
-    values = planned.prepared.at_buses(made.served.values) * 3.0
+    values = planned.prepared.at_buses(made.served.values) * 8.0
     for count in counts:
         began = time.perf_counter()
         served = serve_hours(planned.public, values, Fraction(100), 3, workers=count)
