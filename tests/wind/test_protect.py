@@ -1,5 +1,6 @@
 """The unit of protection: records, hours, days and weeks, from times to the ledger's arithmetic."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -229,6 +230,15 @@ def test_records_without_times_can_not_be_counted_for_a_day(tmp_path):
     bare = gv.wind.plan(records(time=None, key="when"), epsilon=1, alpha="100%")
     with pytest.raises(LedgerRefused, match="--time"):
         bare.charge(ledger)
+
+
+def test_finer_records_without_times_count_as_many_times_more_for_a_day(tmp_path):
+    """Of ten minutes first, without their times; then by the hour: a day of the first had 144."""
+    bare, known = Step(Fraction(1), "kW", entries=1440), {"hour": 1, "day": 24, "week": 168}
+    day = Step(Fraction(1), "kW", block="day", members=known, clock="UTC", entries=240)
+    assert day.steps(bare) == 144
+    assert day.steps(Step.from_json(bare.to_json())) == 144
+    assert day.steps(replace(bare, entries=240)) == day.steps(replace(bare, entries=0)) == 24
 
 
 def test_a_step_survives_the_ledger():

@@ -33,7 +33,7 @@ class Step:
 
     If alpha is a share of something (the capacity of a turbine), each element has a step of its
     own: its share of its whole, by name. ``block``, ``members`` and ``clock`` are as in
-    `Adjacency`.
+    `Adjacency`, and so is ``entries``, if times are not known.
     """
 
     alpha: Fraction
@@ -43,6 +43,7 @@ class Step:
     block: str = ENTRY
     members: Mapping[str, int] = field(default_factory=dict)
     clock: str = ""
+    entries: int = field(default=0, compare=False)
 
     @classmethod
     def of(cls, one: Adjacency, far: Fraction | None = None) -> Step:
@@ -55,6 +56,7 @@ class Step:
             one.block,
             one.members,
             one.clock,
+            one.entries,
         )
 
     def times(self, other: Step) -> Fraction:
@@ -84,8 +86,12 @@ class Step:
 
     def blocks(self, other: Step) -> int:
         """How many blocks of the other step hold all entries of a block of this one."""
-        # Charges of single entries may not know of times: then the same data is as it is here.
-        members = other.members or self.members
+        members = other.members
+        if not members:
+            # Its times are not known. The period is taken for that of this step, so if it had more
+            # entries, a day of it had as many times more.
+            finer = math.ceil(Fraction(other.entries, self.entries)) if self.entries else 1
+            members = {block: count * max(finer, 1) for block, count in self.members.items()}
         clocks = len({self.clock, other.clock} - {""})
         return blocks_in(self.block, other.block, members, clocks=max(clocks, 1))
 
@@ -117,6 +123,8 @@ class Step:
             body["measure"] = self.measure
         if self.members:
             body |= {"block": self.block, "members": dict(self.members), "clock": self.clock}
+        elif self.entries:
+            body["entries"] = self.entries
         return body
 
     @classmethod
@@ -124,7 +132,9 @@ class Step:
         """A step from a charge, or an error of Python."""
         wholes = {str(name): positive(whole) for name, whole in body.get("wholes", {}).items()}
         block, members = body.get("block", ENTRY), body.get("members", {})
-        if block not in BLOCKS or not all(type(n) is int and n > 0 for n in members.values()):
+        entries = body.get("entries", 0)
+        counts = [*members.values(), *([entries] if entries != 0 else [])]
+        if block not in BLOCKS or not all(type(n) is int and n > 0 for n in counts):
             raise ValueError
         return cls(
             positive(body["alpha"]),
@@ -134,6 +144,7 @@ class Step:
             block,
             {str(kind): count for kind, count in members.items()},
             str(body.get("clock", "")),
+            entries,
         )
 
     def __str__(self) -> str:
