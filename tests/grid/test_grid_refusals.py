@@ -61,7 +61,7 @@ WRONG = [  # the settings, and words of what is said
     ({"alpha": "0.01%"}, "0.01% of each value"),
     ({**BOTH, "alpha": {"capacity": 5, "cost": "5%"}}, "can.t be a share of each value"),
     ({"dataset": ""}, "name of 1 to 200"),
-    ({"alpha": {}}, "an alpha for each"),
+    ({"alpha": {}}, "names no class"),
     ({"alpha": {"load": 5}}, "an alpha for each"),
     ({"alpha": {"capacity": 5, "load": 5}}, "an alpha for each"),
     ({**BOTH, "alpha": 5}, "different units"),

@@ -35,7 +35,7 @@ def test_the_guarantee_is_said_in_the_statements_words(planner, ledger):
     told = planner.answer(asked())["guarantee"]
     assert tuple(told["words"]) == made.statement.in_words
     epsilons = [Fraction(one["epsilon"]) for one in told["changes"]]
-    assert epsilons == [1, 7, 10]
+    assert epsilons == [1, 7, 200]
     assert told["changes"][0]["certainty"] == "73.2%"
 
 

@@ -200,6 +200,7 @@ def _adjacency(choice: Choice) -> Adjacency:
         unit="of capacity",
         limits=Limits(0.0, 1.0),
         entries=choice.size,
+        groups={"all records": choice.size},
     )
 
 
