@@ -1,6 +1,7 @@
 """Every code block of the documentation runs, and gives what its page shows."""
 
 import re
+from pathlib import Path
 
 import pytest
 from docs.blocks import LANGUAGES, Block, agree, blocks
@@ -69,4 +70,12 @@ def test_few_blocks_are_not_run():
         if block.why_not is not None
     }
     assert all(len(why) > 10 for why in skipped.values())
-    assert len(skipped) <= 10, skipped
+    # Some need more than a shell: a test that knows their page runs them.
+    here = {place: why for place, why in skipped.items() if not run_elsewhere(place, why)}
+    assert len(here) <= 10, here
+
+
+def run_elsewhere(place, why):
+    found = re.search(r"(tests/\S+\.py) runs it", why)
+    page = Path(place.partition(":")[0]).name
+    return found is not None and page in (ROOT / found[1]).read_text(encoding="utf-8")
