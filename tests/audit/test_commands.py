@@ -44,8 +44,10 @@ def app_that(leaks):
         output: Annotated[Path, typer.Option()],
         ledger: Annotated[Path, typer.Option()],
         dataset: Annotated[str, typer.Option()],
+        yes: Annotated[bool, typer.Option("--yes")] = False,
     ) -> None:
         assert dataset
+        assert yes  # nobody can be asked
         assert not output.exists()
         leaks(file.read_text(), file=file, ledger=ledger)
 

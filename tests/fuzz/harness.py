@@ -133,7 +133,8 @@ def _watch(child: int, now: mmap.mmap) -> int | None:
 
 def _be_child(target: Target, seeds: range, folder: Path, now: mmap.mmap, result: Path) -> None:
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        most = _reserved() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         warnings.simplefilter("error")
         count = Count(target.name)
         for seed in seeds:
@@ -145,6 +146,15 @@ def _be_child(target: Target, seeds: range, folder: Path, now: mmap.mmap, result
         os._exit(0)
     finally:
         os._exit(70)
+
+
+def _reserved() -> int:
+    """Addresses that this process has reserved already, in bytes: some libraries take gigabytes."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
 
 
 def _memory() -> str | None:
