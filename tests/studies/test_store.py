@@ -131,7 +131,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, plan):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match="holds no study"), Store(tmp_path, plan):
         pass
-    with pytest.raises(InputError, match="no folder"), Store(tmp_path / "thesis.tex", plan):
+    with pytest.raises(InputError, match="is not a folder"), Store(tmp_path / "thesis.tex", plan):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
