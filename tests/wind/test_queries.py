@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.making import adjacency
 from support.sizes import FULL
 
+from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.budget import Budget
 from gridveil.privacy.sealed import unseal
@@ -234,7 +235,8 @@ def test_noisy_records_know_nothing_of_the_order_in_the_source(turbine):
     records = read_records(table, speed="v", power="p", capacity=sizes, turbine=turbine)
     noisy = np.empty(rows)
     planned = [adjacency(alpha="1", unit="of capacity")]
-    account = study_account(Fraction(1000), adjacency=planned, seed=0)
+    with pytest.warns(NotPrivateWarning):
+        account = study_account(Fraction(1000), adjacency=planned, seed=0)
     ask_records(account, records, Fraction(1), Fraction(20), noisy)
     part = rows // 2 if turbine is None else rows // 4
     for some in np.split(noisy, rows // part):
