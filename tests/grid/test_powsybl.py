@@ -3,6 +3,7 @@
 import copy
 import functools
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from itertools import combinations
@@ -478,3 +479,12 @@ def test_odd_trees_are_read_and_released_or_refused_with_a_reason():
         for choose in map(random_choices, range(2000 if FULL else 60))
     )
     assert taken > 5
+
+
+def test_the_library_logs_nothing_while_a_network_is_read(tmp_path):
+    """Neither while it is imported, which says what it lacks, nor of the values that it reads."""
+    path = tmp_path / "net.xiidm"
+    pp.network.create_micro_grid_be_network().save(path, format="XIIDM")
+    script = f"from gridveil import grid; print(grid.read_case({str(path)!r}).name)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

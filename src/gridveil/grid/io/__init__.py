@@ -65,6 +65,7 @@ OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA", "powsybl": "pypowsybl"}
 """Formats of packages whose objects are networks, and these packages as people write them."""
 PACKAGES = {"powsybl": "pypowsybl"}
 """What a package is called where it is not called as its format."""
+_OTHER_LOGS = {"pypowsybl": ("powsybl",)}  # logs whose names do not begin with the package's
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,18 +166,24 @@ def unlogged(kind: str) -> Iterator[None]:
 
 @contextmanager
 def _silent_logs(kind: str) -> Iterator[None]:
-    with suppress(ImportError):
-        importlib.import_module(kind)
-    names = [name for name in logging.root.manager.loggerDict if name.startswith(f"{kind}.")]
-    logs = [logging.getLogger(name) for name in (kind, *names)]
-    before = [log.level for log in logs]
-    for log in logs:
-        log.setLevel(logging.CRITICAL + 1)
+    before: dict[str, int] = {}
+
+    def silence(names: Iterable[str]) -> None:
+        for name in names:
+            log = logging.getLogger(name)
+            before.setdefault(name, log.level)
+            log.setLevel(logging.CRITICAL + 1)
+
     try:
+        silence((kind, *_OTHER_LOGS.get(kind, ())))  # some log while they are imported
+        with suppress(ImportError):
+            importlib.import_module(kind)
+        known = logging.root.manager.loggerDict
+        silence([name for name in known if name.startswith(f"{kind}.")])
         yield
     finally:
-        for log, level in zip(logs, before, strict=True):
-            log.setLevel(level)
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 @contextmanager
