@@ -151,11 +151,10 @@ def release(
 ) -> None:
     """Release parameters of a network with a differential-privacy guarantee.
 
+    With --parameter load --series FILE it releases a year of loads, and protects a load's day.
+
     Example: [cyan]gridveil grid release rts96-paper --parameter capacity --alpha 30
     --epsilon 1 --dataset rts96 -o out-grid[/]
-
-    A year of loads: [cyan]gridveil grid release case.m --parameter load --series loads.parquet
-    --protect day --alpha 0.2 --epsilon 1 --dataset town -o out-loads[/]
     """
     from gridveil.grid import Population, plan, plan_series, read_series
 
