@@ -54,7 +54,7 @@ def main() -> None:
         compare(seen, loss)
 
 
-def study(name, alpha, options, records, fits, real, beta, nominal=0.1):  # type: ignore[no-untyped-def]
+def study(name, alpha, options, records, fits, real, beta, nominal=None):  # type: ignore[no-untyped-def]
     """Losses, RMSEs and weight errors of many runs of one method."""
     plan = gv.wind.plan(
         records,
@@ -62,7 +62,7 @@ def study(name, alpha, options, records, fits, real, beta, nominal=0.1):  # type
         alpha=alpha,
         method=name,
         features=fits[0].features,
-        nominal=nominal,
+        **({} if nominal is None or name != "tuned" else {"nominal": nominal}),
     )
     seen = defaultdict(list)
     X = np.vstack(list(fits[0].ridge.rows.map(lambda X, _: X)))
