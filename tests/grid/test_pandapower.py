@@ -917,12 +917,12 @@ def test_a_net_that_is_read_with_texts_for_numbers_is_released_with_numbers():
 
 
 def test_what_is_no_net_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no pandapower net"):
+    with pytest.raises(InputError, match="Expected a pandapower net"):
         fmt.read(3)
     with pytest.raises(InputError, match="no file"):
         fmt.read(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("{]")
-    with pytest.raises(InputError, match="no pandapower net"):
+    with pytest.raises(InputError, match="not a pandapower net"):
         fmt.read(tmp_path / "bad.json")
     with pytest.raises(InputError, match="not a parameter"):
         fmt.write_release(fmt.read(wide_net()), None, "voltage")

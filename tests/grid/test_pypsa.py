@@ -689,12 +689,12 @@ def test_odd_tables_are_read_and_released_or_refused_with_a_reason():
 
 
 def test_what_is_no_network_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no PyPSA network"):
+    with pytest.raises(InputError, match="Expected a PyPSA network"):
         fmt.read(3)
     with pytest.raises(InputError, match="no file"):
         fmt.read(tmp_path / "none.nc")
     (tmp_path / "bad.nc").write_text("{]")
-    with pytest.raises(InputError, match="no PyPSA network"):
+    with pytest.raises(InputError, match="not a PyPSA network"):
         fmt.read(tmp_path / "bad.nc")
     with pytest.raises(InputError, match="no snapshot"):
         fmt.read(wide(), snapshot="three")
