@@ -100,7 +100,9 @@ def test_a_rule_protects_its_lines_and_publishes_the_rest(rule, wanted, tmp_path
     bundle = found.write(tmp_path / "out")
     released = read_case(bundle / "network.m").branches.capacity
     assert released[~hidden].tolist() == network.branches.capacity[~hidden].tolist()
-    assert (released[hidden] != network.branches.capacity[hidden]).all()
+    # All others are released values: one of them may be the real one, by chance of the noise.
+    assert released[hidden].tolist() == found.values.tolist()
+    assert all(one.record.size == hidden.sum() for one in found.account.answers)
     settings = found.statement.body["settings"]
     assert list(settings["only"]) == ["capacity"]
     assert any("alone" in line for line in found.statement.body["public_inputs"])
@@ -129,7 +131,7 @@ def test_other_parameters_take_rules_too(parameter, tmp_path, ledger):
     assert ((real != 0) & ~hidden).any()
     released = getattr(getattr(found.data, table), column)
     assert released[~hidden].tolist() == real[~hidden].tolist()
-    assert (released[hidden] != real[hidden]).all()
+    assert set(released[hidden].tolist()) <= set(found.values.tolist())
 
 
 COMPANIONS = {
@@ -155,7 +157,10 @@ def test_what_goes_with_a_public_row_stays_and_with_a_private_one_does_not(
     assert hidden.any()
     assert not hidden.all()
     assert np.array_equal(theirs[~hidden], ours[~hidden])
-    assert (theirs[hidden] != ours[hidden]).any(axis=1).all()
+    if parameter == "capacity":  # as the released one, which may be the real one by chance
+        assert (theirs[hidden] == found.data.branches.capacity[hidden, None]).all()
+    else:
+        assert (theirs[hidden] != ours[hidden]).any(axis=1).all()
     listed = found.statement.body["settings"]["changed_columns"]
     kept = [c for one in listed if "declared public" in one["reason"] for c in one["columns"]]
     names = {"capacity": "RATE_B", "load": "QD", "generator_limit": "QMAX"}
