@@ -25,6 +25,7 @@ from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io import pandapower as fmt
 from gridveil.grid.io import read_case
 from gridveil.grid.io.dispatch import light_dispatch
+from gridveil.grid.io.pandapower.costs import unit_places
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.picture import mapped_positions
@@ -520,6 +521,35 @@ def test_elements_that_are_declared_public_keep_what_they_have(parameter, tmp_pa
         rtol=1e-13,  # of JSON
     )
     assert (theirs[columns][hidden].to_numpy() != ours[columns][hidden].to_numpy()).any()
+
+
+def test_costs_that_are_declared_public_stay_as_they_were(tmp_path):
+    net = pwl_net()
+    network = read_case(net)
+    (hidden, *_), places = [int(at) for at in net.poly_cost.index], unit_places(net)
+    row = net.poly_cost.loc[hidden]
+    name = network.generators.name[places[row["et"]][int(row["element"])]]
+    given = {"parameter": "cost", "epsilon": 1, "alpha": 1, "limits": (-50, 500)}
+    planned = grid.plan(network, **given, method="laplace", only=f"name={name}")
+    public = planned.problem.public
+    assert public.entries == 1
+    public.with_values([7.25]).write(tmp_path / "out.json")
+    again = pp.from_json(str(tmp_path / "out.json"))
+    shown = net.poly_cost.drop(index=hidden).reset_index(drop=True)
+    last = again.poly_cost.iloc[len(shown) :]
+    for ours, theirs in (
+        (shown, again.poly_cost.iloc[: len(shown)]),
+        (net.pwl_cost, again.pwl_cost),
+    ):
+        assert len(ours) == len(theirs)
+        for column in ours.columns:
+            assert str(ours[column].tolist()) == str(theirs[column].tolist()), column
+    assert len(net.pwl_cost)
+    assert last["cp1_eur_per_mw"].tolist() == [7.25]
+    assert (last[["cp0_eur", "cp2_eur_per_mw2"]] == 0).all(axis=None)
+    units = net[row["et"]]
+    others = units.index != int(row["element"])
+    assert list(again[row["et"]]["name"][others]) == list(units["name"][others])
 
 
 def rated_net(parallel=1):

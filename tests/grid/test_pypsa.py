@@ -503,6 +503,24 @@ def test_elements_that_are_declared_public_keep_what_they_have(parameter, tmp_pa
     assert (theirs[columns][hidden].to_numpy() != shown[columns][hidden].to_numpy()).all(1).any()
 
 
+def test_costs_that_are_declared_public_stay_as_they_were(tmp_path):
+    n = wide()
+    n.generators["marginal_cost_quadratic"] = 0.125
+    n.generators["start_up_cost"] = 55.0
+    n.generators["efficiency"] = 0.375
+    columns = ["marginal_cost", "marginal_cost_quadratic", "start_up_cost", "efficiency"]
+    given = {"parameter": "cost", "epsilon": 1, "alpha": 1, "limits": (-50, 500)}
+    public = grid.plan(read_case(n), **given, method="laplace", only="name=unit").problem.public
+    assert public.entries == 1
+    public.with_values([7.25]).write(tmp_path / "out.nc")
+    ours, theirs = n.generators, pypsa.Network(str(tmp_path / "out.nc")).generators
+    shown = ours.index != "unit"
+    assert 0 < shown.sum() < len(shown)
+    assert list(theirs.index[shown]) == list(ours.index[shown])
+    assert np.array_equal(theirs[columns][shown], ours[columns][shown])
+    assert theirs[columns][~shown].to_numpy().tolist() == [[7.25, 0.0, 0.0, 1.0]]
+
+
 KEPT_ROWS = {"capacity": [1, 2], "load": [3, 4], "generator_limit": [1]}
 
 

@@ -15,6 +15,7 @@ from gridveil.grid import read_case
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io.matpower import tables_of
+from gridveil.grid.model.problem import highest_cost
 from gridveil.grid.release import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
@@ -238,6 +239,72 @@ def test_curves_of_units_whose_limits_are_public_stay(tmp_path):
     public = plan(network, **given, only=f"name!={name}").problem.public
     kept = public.generators.points[curved.index(True)]
     assert np.array_equal(kept, network.generators.points[curved.index(True)])
+
+
+def curved_case(folder, *, cost=None):
+    """A unit with a square, one with three breakpoints, one with a line; startup costs for all."""
+    parts = tables()
+    parts["gencost"][:, 1:3] = [17.0, 19.0]
+    parts["gencost"][1, 9] = 4700  # 80 $/MWh at last
+    if cost is not None:
+        parts["gencost"][0] = cost
+    folder.mkdir()
+    return read_case(write_case(folder, parts))
+
+
+COSTS = {"parameter": "cost", "limits": (-100, 200), "alpha": 1, "only": "bus=1"}
+
+
+@pytest.mark.parametrize("method", ["laplace", "certified"])
+def test_public_costs_stay_as_they_were(method, tmp_path, ledger):
+    network = curved_case(tmp_path / "source")
+    found = grid.release(
+        *(network, models_for(network, "cost")), dataset="case", ledger=ledger,
+        **asked(**COSTS, method=method),
+    )  # fmt: skip
+    hidden = found.data.source.protected["cost"]
+    assert hidden.tolist() == [True, False, False]
+    bundle = found.write(tmp_path / "out")
+    ours, theirs = (
+        tables_of(one.source.data).gencost for one in (network, read_case(bundle / "network.m"))
+    )
+    public = np.tile(~hidden, 2)  # the costs of reactive power follow
+    assert np.array_equal(ours[public], theirs[public])
+    assert theirs[0].tolist() == [2, 0, 0, 3, 0, found.values[0], 0, 0, 0, 0]
+    assert theirs[3].tolist() == [2, 0, 0, 3, 0, 0, 0, 0, 0, 0]
+    listed = found.statement.body["settings"]["changed_columns"]
+    kept = [c for one in listed if "declared public" in one["reason"] for c in one["columns"]]
+    assert {"COST", "STARTUP", "SHUTDOWN", "reactive"} <= set(kept)
+    compared = evaluate(bundle, network)
+    assert compared.parameters[0].entries == 1
+    # A release of the same values would have no error: public costs are compared as they are.
+    mean = network.linearised(which=hidden)
+    assert np.array_equal(mean.generators.points[1], network.generators.points[1])
+    assert mean.generators.quadratic[0] == 0
+
+
+def test_twins_with_another_form_of_a_private_cost_leave_the_same_plan(tmp_path):
+    """A private cost may have more breakpoints than any public one."""
+    long = [1, 5, 6, 3, 10, 100, 50, 700, 120, 2000]
+    texts = []
+    for name, cost in (("square", None), ("curve", long)):
+        network = curved_case(tmp_path / name, cost=cost)
+        given = asked(**{**COSTS, "only": "bus!=3"})
+        public = plan(network, models_for(network, "cost"), **given).problem.public
+        public.with_values(np.full(public.entries, 50.0)).write(tmp_path / f"{name}.m")
+        texts.append((tmp_path / f"{name}.m").read_text().replace(name, ""))
+    assert texts[0] == texts[1]
+
+
+def test_the_price_of_room_counts_public_curves(tmp_path):
+    """Room is bought at more than the dearest unit: one with a public curve may be that."""
+    network = curved_case(tmp_path / "source")
+    models = models_for(network, "capacity,cost")
+    given = {**COSTS, "parameter": "capacity,cost", "only": {"cost": "bus=1"}}
+    given |= {"limits": {"capacity": (1, 500), "cost": (-100, 20)}}
+    given["alpha"] = {"capacity": 5, "cost": 1}
+    public = plan(network, models, **asked(**given)).problem.public
+    assert highest_cost(public, replace(models, cost_factor=None)) == pytest.approx(80)
 
 
 def test_a_published_total_is_that_of_all_loads(tmp_path):

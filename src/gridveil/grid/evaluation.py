@@ -25,6 +25,7 @@ from gridveil.grid.model.costs import has_curves
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, sample_like
+from gridveil.grid.model.problem import with_linear_costs
 from gridveil.grid.model.selection import Declared, pairs
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.owner_report import owner_sections, values_picture
@@ -260,8 +261,7 @@ def evaluate(
     neighbours = statement.body["guarantee"]["neighbours"]
     ranges = {name: one["range"] for name, one in zip(parameters, neighbours, strict=True)}
     given = against if isinstance(against, Network) else read_case(against)
-    limits = "generator_limit" in parameters
-    real = given.linearised(private_limits=limits) if "cost" in parameters else given
+    real = with_linear_costs(given, parameters, declared)
     released = read_case(folder / data)
     _check_same(real, released)
     population = Population.read(folder / POPULATION_FILE, released)
@@ -274,7 +274,7 @@ def evaluate(
     def errors(reference: Reference, network: Network) -> ModelErrors:
         return reference.errors(network, penalty=penalty, adequate=adequate)
 
-    curved = "cost" in parameters and has_curves(given.generators)
+    curved = "cost" in parameters and has_curves(given.generators, declared.chosen(given, "cost"))
     unseen_by = Reference(real, others)
     return Evaluation(
         parameter_errors(real, released, parameters, ranges, declared),

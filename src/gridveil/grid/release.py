@@ -342,7 +342,7 @@ def plan(
     # Nothing is asked about private values.
     hidden = {name: said.chosen(network, name) for name in parameters}
     refuse(f"Network '{network.name}'", value_problems(network, hidden))
-    network = with_linear_costs(network, parameters)
+    network = with_linear_costs(network, parameters, said)
     published = chosen.known_total is not None
     if "load" in said.only and published:
         raise InputError(

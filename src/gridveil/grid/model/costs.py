@@ -26,9 +26,40 @@ def cost_at(points: Floats, output: float) -> float:
     return _on_rays(points, float(steep[0]), float(steep[-1]), output)
 
 
-def has_curves(units: Generators) -> bool:
-    """Whether units in service have costs that are more than one slope."""
-    on = units.in_service
+def with_slopes(units: Generators, linear: Floats, which: Bools) -> Generators:
+    """The units with linear costs alone ($/MWh) where `which` says so."""
+    quadratic, constant = (np.where(which, 0.0, one) for one in (units.quadratic, units.constant))
+    return replace(
+        units,
+        quadratic=quadratic,
+        linear=np.where(which, linear, units.linear),
+        constant=constant,
+        points=tuple(None if take else own for take, own in zip(which, units.points, strict=True)),
+    )
+
+
+def mean_slopes(units: Generators, *, private_limits: bool) -> Floats:
+    """The mean slope of every cost between the unit's limits; see `Network.linearised`."""
+    slope, curved = units.linear.copy(), units.quadratic != 0
+    with np.errstate(all="ignore"):
+        if not private_limits:
+            # Only where there is a curve: a limit may be infinite.
+            slope[curved] += units.quadratic[curved] * (units.p_max + units.p_min)[curved]
+        for place, points in enumerate(units.points):
+            if points is not None:
+                low, high = units.p_min[place], units.p_max[place]
+                if private_limits:
+                    low, high = points[0, 0], points[-1, 0]
+                # Where there is one output only, its own marginal cost is as good as any.
+                high = high if high > low else low + 1.0
+                slope[place] = (cost_at(points, high) - cost_at(points, low)) / (high - low)
+    # Of a cost too large to tell; clipped to a public range it is the upper end.
+    return np.where(np.isnan(slope), np.inf, slope)
+
+
+def has_curves(units: Generators, which: Bools) -> bool:
+    """Whether any of these units that is in service has a cost that is more than one slope."""
+    on = units.in_service & which
     curves = any(units.points[place] is not None for place in np.flatnonzero(on))
     return curves or bool(units.quadratic[on].any() or units.constant[on].any())
 

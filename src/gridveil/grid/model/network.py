@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Source, module_of
-from gridveil.grid.model.costs import cost_at
+from gridveil.grid.model.costs import mean_slopes, with_slopes
 
 if TYPE_CHECKING:
     from gridveil.grid.model.public import PublicNetwork
@@ -242,14 +242,10 @@ class Network:
 
     def with_linear_costs(self, linear: ArrayLike) -> Network:
         """The same network with linear costs alone ($/MWh, one for each generator)."""
-        zeros, points = np.zeros(len(self.generators)), (None,) * len(self.generators)
-        slope = as_floats(linear, "linear")
-        units = replace(
-            self.generators, quadratic=zeros, linear=slope, constant=zeros, points=points
-        )
-        return replace(self, generators=units)
+        slope, every = as_floats(linear, "linear"), np.ones(len(self.generators), dtype=bool)
+        return replace(self, generators=with_slopes(self.generators, slope, every))
 
-    def linearised(self, *, private_limits: bool = False) -> Network:
+    def linearised(self, *, private_limits: bool = False, which: Bools | None = None) -> Network:
         """The same network with each cost curve replaced by its mean slope between its limits.
 
         It refuses no curve and warns of none, convex or not: a slope that numbers can't hold is
@@ -262,27 +258,13 @@ class Network:
             Limits are private too, and no slope may depend on them: a polynomial cost becomes its
             linear coefficient. A piecewise-linear one becomes the slope between its ends, which
             are limits in most cases: a release refuses these.
+        which
+            The units whose costs these are; all by default.
         """
-        with np.errstate(all="ignore"):
-            slope = self._slopes(private_limits)
-        # Of a cost too large to tell; clipped to a public range it is the upper end.
-        return self.with_linear_costs(np.where(np.isnan(slope), np.inf, slope))
-
-    def _slopes(self, private_limits: bool) -> Floats:
         units = self.generators
-        slope, curved = units.linear.copy(), units.quadratic != 0
-        if not private_limits:
-            # Only where there is a curve: a limit may be infinite.
-            slope[curved] += units.quadratic[curved] * (units.p_max + units.p_min)[curved]
-        for place, points in enumerate(units.points):
-            if points is not None:
-                low, high = units.p_min[place], units.p_max[place]
-                if private_limits:
-                    low, high = points[0, 0], points[-1, 0]
-                # Where there is one output only, its own marginal cost is as good as any.
-                high = high if high > low else low + 1.0
-                slope[place] = (cost_at(points, high) - cost_at(points, low)) / (high - low)
-        return slope
+        chosen = np.ones(len(units), dtype=bool) if which is None else which
+        slope = mean_slopes(units, private_limits=private_limits)
+        return replace(self, generators=with_slopes(units, slope, chosen))
 
     def islands(self) -> Ints:
         """Which island each bus is in, numbered from 0; -1 for buses out of service.

@@ -22,7 +22,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.model.selection import public_facts
+from gridveil.grid.model.selection import Declared, public_facts
 from gridveil.grid.model.steps import by_class
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.budget import Exact
@@ -134,8 +134,8 @@ class ReleaseProblem:
             )
 
 
-def with_linear_costs(network: Network, parameters: tuple[str, ...]) -> Network:
-    """The network with linear costs, if these are private.
+def with_linear_costs(network: Network, parameters: Collection[str], declared: Declared) -> Network:
+    """The network with linear costs of the units whose costs are private.
 
     A curve becomes its mean slope between a unit's limits. If these are private too, one limit
     that moves would move a cost with it: two entries, where neighbours differ in one. Then a
@@ -144,14 +144,14 @@ def with_linear_costs(network: Network, parameters: tuple[str, ...]) -> Network:
     """
     if "cost" not in parameters:
         return network
-    limits = "generator_limit" in parameters
-    if limits and any(points is not None for points in network.generators.points):
+    limits, private = "generator_limit" in parameters, declared.chosen(network, "cost")
+    if limits and any(network.generators.points[unit] is not None for unit in private.nonzero()[0]):
         raise InputError(
             "Costs and generator limits are private together, and this network has "
             "piecewise-linear costs, whose breakpoints are limits in most cases.",
             remedy="Give a network with polynomial costs.",
         )
-    return network.linearised(private_limits=limits)
+    return network.linearised(private_limits=limits, which=private)
 
 
 def neighbours(
@@ -285,19 +285,18 @@ def highest_cost(public: PublicNetwork, models: Population) -> float:
     units: Any = public.generators
     if models.cost is not None:
         return float(models.cost[:, units.in_service].max(initial=0.0))
-    if "cost" in public.parameters:
-        high = float(public.limits["cost"].high)
-        slope = np.where(public.support["linear"], high, np.maximum(public.rest("linear"), high))
+    if "generator_limit" in public.parameters:
+        most = np.maximum(public.rest("p_max"), float(public.limits["generator_limit"].high))
     else:
-        if "generator_limit" in public.parameters:
-            most = np.maximum(public.rest("p_max"), float(public.limits["generator_limit"].high))
-        else:
-            most = units.p_max if models.p_max is None else units.p_max * models.p_max.max(0)
-        slope = units.linear + 2 * units.quadratic * np.maximum(most, 0.0)
-        for place, points in enumerate(units.points):
-            if points is not None:
-                steps = np.diff(points, axis=0)
-                slope[place] = (steps[:, 1] / steps[:, 0]).max()
+        most = units.p_max if models.p_max is None else units.p_max * models.p_max.max(0)
+    curved, slope = units.quadratic != 0, public.rest("linear").copy()
+    slope[curved] += 2 * (units.quadratic * np.maximum(most, 0.0))[curved]
+    for place, points in enumerate(units.points):
+        if points is not None:
+            steps = np.diff(points, axis=0)
+            slope[place] = (steps[:, 1] / steps[:, 0]).max()
+    if "cost" in public.parameters:
+        slope = np.maximum(slope, float(public.limits["cost"].high))
     factor = 1.0 if models.cost_factor is None else models.cost_factor.max(0)
     return float((slope * factor)[units.in_service].max(initial=0.0))
 

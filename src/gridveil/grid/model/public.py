@@ -264,8 +264,7 @@ def _split(
             _refuse_none(network, parameter)
         support |= found
     network = declared.network(network)
-    # A release has linear costs for all units: what goes with a cost is no part of a public one.
-    rows = {name: declared.chosen(network, name) for name in declared.only if name != "cost"}
+    rows = {name: declared.chosen(network, name) for name in declared.only}
     source = _stripped(network.source, parameters, rows)
     public = _without_copies(network, ranges, support, source, rows)
     if "generator_limit" in parameters and not declared.public_curves:
@@ -347,6 +346,7 @@ def _without_copies(
 ) -> Network:
     """The network without what copies private parameters in other columns of the model."""
     buses, units, branches = network.buses, network.generators, network.branches
+    every = np.ones(len(units), dtype=bool)
     if "load" in ranges:
         hidden = rows.get("load", np.ones(len(buses), dtype=bool))
         buses = replace(buses, reactive_load=np.where(hidden, 0.0, buses.reactive_load))
@@ -364,17 +364,18 @@ def _without_copies(
         # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
         limits = ranges["generator_limit"]
         hidden = support["p_min"] | support["p_max"]
-        clipped = clip_points(units, limits.low, limits.high)
-        units = with_points(units, clipped, hidden)
-        units = sides_of_limits(units, rows.get("generator_limit", np.ones(len(units), bool)))
+        units = with_points(units, clip_points(units, limits.low, limits.high), hidden)
+        units = sides_of_limits(units, rows.get("generator_limit", every))
     if "cost" in ranges:
-        if units.quadratic.any() or any(points is not None for points in units.points):
+        hidden = rows.get("cost", every)
+        curves = [points is not None for points in units.points]
+        if (hidden & (curves | (units.quadratic != 0))).any():
             raise InputError(
                 "Only linear costs can be private, and this network has quadratic or "
                 "piecewise-linear ones.",
                 remedy="Split network.linearised() instead.",
             )
-        units = replace(units, constant=np.zeros(len(units)))
+        units = replace(units, constant=np.where(hidden, 0.0, units.constant))
     return replace(network, buses=buses, generators=units, branches=branches)
 
 

@@ -29,8 +29,8 @@ from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
 from gridveil.grid.model.checks import readable
-from gridveil.grid.model.costs import clip_points, with_points
-from gridveil.grid.model.network import Bools, Floats, Network
+from gridveil.grid.model.costs import clip_points, with_points, with_slopes
+from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.reference_buses import with_references
 
@@ -97,7 +97,9 @@ def write_release(
         hidden = protected_elements(network, "generator_limit", len(units))
         network = replace(network, generators=with_points(units, clipped, hidden))
     if "cost" in private:
-        network = network.with_linear_costs(units.linear)
+        hidden = protected_elements(network, "cost", len(units))
+        units = with_slopes(network.generators, units.linear, hidden)
+        network = replace(network, generators=units)
     data, source = _data(network), network.source
     if isinstance(source, Source) and source.private and isinstance(data, mt.CaseTables):
         tables = data  # stripped when the network was split
@@ -125,7 +127,7 @@ def strip(
     """The tables of a case without the parameters and all that copies or was computed from them."""
     names = check_parameters(parameters)
     tables = tables_of(data)
-    bare = _stripped(tables, names)
+    bare = _stripped(tables, names, _costs(tables, names, protected or {}))
     for table in mt.INPUTS:
         rows = {
             name: rows
@@ -133,22 +135,15 @@ def strip(
             if PARAMETERS[name].table == _ELEMENTS[table]
         }
         for private, public in row_groups(names, rows):
-            kept = _stripped(tables, private)
-            _put_rows(bare, kept, table, public)
-            if table == "gen":
-                _put_rows(bare, kept, "gencost", public)
+            kept = getattr(_stripped(tables, private, bare.gencost), table)
+            getattr(bare, table)[public] = kept[public]
     return bare
 
 
 _ELEMENTS = {"bus": "buses", "gen": "generators", "branch": "branches"}
 
 
-def _put_rows(bare: mt.CaseTables, kept: mt.CaseTables, table: str, rows: Bools) -> None:
-    mine, theirs = getattr(bare, table), getattr(kept, table)
-    mine[: len(rows)][rows, : theirs.shape[1]] = theirs[: len(rows)][rows]
-
-
-def _stripped(tables: mt.CaseTables, names: Sequence[str]) -> mt.CaseTables:
+def _stripped(tables: mt.CaseTables, names: Sequence[str], costs: Floats) -> mt.CaseTables:
     """The same where `names` are private of all elements; of none, without results and texts."""
     neutral = {"VM": 1.0, "VG": 1.0, "MBASE": tables.base_mva}
     bare: dict[str, Floats] = {}
@@ -163,27 +158,32 @@ def _stripped(tables: mt.CaseTables, names: Sequence[str]) -> mt.CaseTables:
         for at, side in ((mt.QMAX, 1.0), (mt.QMIN, -1.0)):
             limit = bare["gen"][:, at]
             bare["gen"][:, at] = np.where(np.isinf(limit), limit, side * (side * limit > 0)) + 0.0
-    return mt.CaseTables("release", tables.base_mva, gencost=_costs(tables, names), **bare)
+    return mt.CaseTables("release", tables.base_mva, gencost=costs, **bare)
 
 
-def _costs(tables: mt.CaseTables, private: Sequence[str]) -> Floats:
+def _costs(tables: mt.CaseTables, private: Sequence[str], protected: Protected) -> Floats:
     """Rows of costs that are public; a private cost, or a curve that will get new ends, is 0."""
-    count, wide = len(tables.gen), max(tables.gencost.shape[1], mt.COST + 3)
-    if "cost" in private:
-        costs = np.zeros((count, mt.COST + 3))
-        costs[:, mt.MODEL], costs[:, mt.NCOST] = mt.POLYNOMIAL, 3
-        return costs
-    costs = np.zeros((len(tables.gencost), wide))
-    costs[:, : tables.gencost.shape[1]] = tables.gencost
+    count, every = len(tables.gen), np.ones(len(tables.gen), dtype=bool)
+    own, limits = (
+        protected.get(name, every) if name in private else ~every
+        for name in ("cost", "generator_limit")
+    )
+    # Costs of reactive power follow, if there are any.
+    rows = count if own.all() else len(tables.gencost)
+    costs = np.zeros((rows, max(tables.gencost.shape[1], mt.COST + 3)))
+    costs[: len(tables.gencost), : tables.gencost.shape[1]] = tables.gencost[:rows]
+    costs[np.resize(own, rows), :] = 0
+    blank, longest = np.resize(own, rows), 3
     for row in costs:
         # Whatever follows the last coefficient is no part of the cost.
         used = int(row[mt.NCOST]) * (2 if row[mt.MODEL] == mt.PIECEWISE else 1)
         row[mt.COST + used :] = 0
-    curved = np.flatnonzero(costs[:count, mt.MODEL] == mt.PIECEWISE)
-    if "generator_limit" in private:
-        costs[curved, mt.COST :] = 0
-        costs[curved, mt.MODEL], costs[curved, mt.NCOST] = mt.POLYNOMIAL, 3
-    return costs
+        longest = max(longest, used)
+    blank[:count] |= limits & (costs[:count, mt.MODEL] == mt.PIECEWISE)
+    costs[blank, mt.COST :] = 0
+    costs[blank, mt.MODEL], costs[blank, mt.NCOST] = mt.POLYNOMIAL, 3
+    # How many coefficients a private cost had is not told by the width.
+    return costs[:, : mt.COST + longest] if own.any() else costs
 
 
 def columns(data: Data) -> dict[str, tuple[str, ...]]:

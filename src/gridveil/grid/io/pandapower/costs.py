@@ -22,16 +22,26 @@ from gridveil.grid.model.network import Floats, Generators
 POLYNOMIAL = ("cp2_eur_per_mw2", "cp1_eur_per_mw", "cp0_eur")
 
 
-def priced_units(net: Any) -> dict[tuple[str, int], int]:
-    """Place in the generator table of every unit whose cost counts."""
-    found: dict[tuple[str, int], int] = {}
+def unit_places(net: Any) -> dict[str, dict[int, int]]:
+    """Place in the generator table of every unit, by table and index."""
+    found: dict[str, dict[int, int]] = {}
     start = 0
     for table in UNIT_TABLES:
         index = rows(net, table).index
-        free = ~fixed(net, table) if table == "sgen" else np.ones(len(index), dtype=bool)
-        found |= {(table, int(element)): start + at for at, element in enumerate(index) if free[at]}
+        found[table] = {int(element): start + at for at, element in enumerate(index)}
         start += len(index)
     return found
+
+
+def priced_units(net: Any) -> dict[tuple[str, int], int]:
+    """Place in the generator table of every unit whose cost counts."""
+    still = set(rows(net, "sgen").index[fixed(net, "sgen")])
+    return {
+        (table, element): place
+        for table, units in unit_places(net).items()
+        for element, place in units.items()
+        if table != "sgen" or element not in still
+    }
 
 
 def cost_rows(net: Any, table: str) -> list[tuple[int, int]]:

@@ -16,7 +16,6 @@ from gridveil.grid.io.fate_table import KEPT
 from gridveil.grid.io.fates import copied, row_groups
 from gridveil.grid.io.pandapower.columns import (
     BRANCH_TABLES,
-    UNIT_TABLES,
     UNLIMITED_MVA,
     column,
     fixed,
@@ -26,7 +25,7 @@ from gridveil.grid.io.pandapower.columns import (
     rows,
     text,
 )
-from gridveil.grid.io.pandapower.costs import areas, cost_rows, read_costs
+from gridveil.grid.io.pandapower.costs import cost_rows, unit_places
 from gridveil.grid.io.pandapower.tables import build, bus_places
 from gridveil.grid.model.network import Bools, Floats
 from gridveil.grid.model.parameters import check_parameters
@@ -90,14 +89,11 @@ def _rows(net: Any, protected: Protected) -> dict[str, dict[str, Bools]]:
         found["load"] = {
             "load": protected["load"][places(bus_places(net), net.load, "bus", "load")]
         }
-    if "generator_limit" in protected:
-        start = 0
-        for table in UNIT_TABLES:
+    for name in {"generator_limit", "cost"} & set(protected):
+        for table, units in unit_places(net).items():
             mine = np.ones(len(net[table]), dtype=bool)
-            units = net[table].index.isin(rows(net, table).index)
-            mine[units] = protected["generator_limit"][start : start + int(units.sum())]
-            start += int(units.sum())
-            found.setdefault(table, {})["generator_limit"] = mine
+            mine[net[table].index.isin(list(units))] = protected[name][list(units.values())]
+            found.setdefault(table, {})[name] = mine
     return found
 
 
@@ -115,8 +111,7 @@ def _stripped(net: Any, private: Sequence[str], protected: Protected) -> Any:
         _without_ratings(net, bare)
     if "generator_limit" in private:
         _only_sides(bare)
-    if "cost" not in private:
-        _keep_costs(net, bare, private, protected)
+    _keep_costs(net, bare, private, protected)
     return bare
 
 
@@ -270,17 +265,20 @@ def _trafo_on_base(trafo: pd.DataFrame, bare: pd.DataFrame, base: float) -> None
 
 
 def _keep_costs(net: Any, bare: Any, private: Sequence[str], protected: Protected) -> None:
-    bare.poly_cost = _table(
-        net.poly_cost, bare.poly_cost, copied("pandapower", "poly_cost", private)
-    )
-    units, points = dict(cost_rows(net, "pwl_cost")), read_costs(net)["points"]
-    frame = net.pwl_cost
+    """Rows of public costs. Beside private ones they are counted anew: gaps would tell of these."""
+    others = [name for name in private if name != "cost"]
+    poly, frame = _public_costs(net, "poly_cost", private, protected), net.pwl_cost
+    bare.poly_cost = _table(poly, bare.poly_cost, copied("pandapower", "poly_cost", others))
     # Breakpoints end at the limits: the released network has its own.
-    hidden = protected.get("generator_limit", np.ones(len(points), dtype=bool))
-    moved = [row for row, unit in units.items() if "generator_limit" in private and hidden[unit]]
+    hidden = protected.get("generator_limit")
+    moved = [
+        row
+        for row, unit in cost_rows(net, "pwl_cost")
+        if "generator_limit" in private and (hidden is None or hidden[unit])
+    ]
     known = {
-        row: areas("", points[units[row]]) if row in units else _pieces(frame.at[row, "points"])
-        for row in frame.index
+        row: _pieces(frame.at[row, "points"])
+        for row in _public_costs(net, "pwl_cost", private, protected).index
         if row not in moved
     }
     source = frame.loc[[row for row, pieces in known.items() if pieces]]
@@ -288,10 +286,30 @@ def _keep_costs(net: Any, bare: Any, private: Sequence[str], protected: Protecte
     bare.pwl_cost["points"] = pd.Series(
         [known[row] for row in source.index], index=bare.pwl_cost.index, dtype=object
     )
+    if "cost" in private:
+        for table in ("poly_cost", "pwl_cost"):
+            bare[table] = bare[table].reset_index(drop=True)
+
+
+def _public_costs(
+    net: Any, table: str, private: Sequence[str], protected: Protected
+) -> pd.DataFrame:
+    """Rows of a cost table whose cost is not private."""
+    frame: pd.DataFrame = net[table]
+    if "cost" not in private:
+        return frame
+    places = unit_places(net)
+    units = [
+        places.get(str(et), {}).get(at)
+        for et, at in zip(frame["et"], frame["element"], strict=True)
+    ]
+    known = protected.get("cost")
+    kept = [unit is not None and known is not None and not known[unit] for unit in units]
+    return frame[np.array(kept, dtype=bool)]
 
 
 def _pieces(given: Any) -> list[list[float]]:
-    """Pieces of a cost that does not count, if they are numbers."""
+    """Pieces of a cost, if they are numbers: those of one that does not count may be anything."""
     try:
         pieces: list[list[float]] = np.array(given, dtype=float).reshape(-1, 3).tolist()
     except (TypeError, ValueError):

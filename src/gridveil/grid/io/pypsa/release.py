@@ -93,8 +93,8 @@ def _rows(data: Snapshot, component: str, protected: Protected) -> dict[str, Boo
         return {"capacity": hidden[:lines] if component == "Line" else hidden[lines:]}
     if component == "Load" and "load" in protected:
         return {"load": protected["load"][places(network, "Load", "bus")]}
-    if component == "Generator" and "generator_limit" in protected:
-        return {"generator_limit": protected["generator_limit"]}
+    if component == "Generator":
+        return {name: protected[name] for name in ("generator_limit", "cost") if name in protected}
     return {}
 
 
