@@ -58,8 +58,8 @@ _STEP = float(ALPHA)
 _FAR = ((0.0,) * len(SPEED), (1.0, 0.0, 0.37, 1.0, 0.9, 0.1))
 _QUERIES = Sizes(400, 6_000)
 _RATIOS = Sizes(24, 600)
-_ANSWERS = Sizes(200, 1_600)
-_OUTPUTS = Sizes(200, 3_000)
+_ANSWERS = Sizes(100, 1_600)
+_OUTPUTS = Sizes(100, 3_000)
 _REPLAYS = Sizes(2, 30)
 
 
