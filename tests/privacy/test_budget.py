@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridveil.errors import BudgetRefused, InputError, show_exact
-from gridveil.privacy.budget import Budget, exact
+from gridveil.privacy.budget import Budget
+from gridveil.privacy.exact import exact
 
 
 @pytest.mark.parametrize(

@@ -355,6 +355,6 @@ def _counts(text: str | None, default: tuple[int, ...] | None) -> tuple[int, ...
 
 
 def _number(text: str, name: str) -> float:
-    from gridveil.privacy.budget import exact
+    from gridveil.privacy.exact import exact
 
     return float(exact(text, name=name))

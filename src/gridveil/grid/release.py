@@ -46,7 +46,8 @@ from gridveil.grid.report import error_bars, grid_sections, loading_snippets, se
 from gridveil.grid.unusual import assumed, unusual
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
-from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.budget import Budget
+from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, make_statement

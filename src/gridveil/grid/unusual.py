@@ -22,6 +22,7 @@ from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import Declared, public_facts
 from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
+from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.words import show_far, show_step
 
 # A line carries about this many MW for each kV: 138 kV, 175 MW; 230 kV, 500 MW; 20 kV, 10 MW.
@@ -58,8 +59,8 @@ def assumed(
         off = float(np.median(np.expm1(noise) if one.unit == RELATIVE else noise))
         found[f"private {name}"] = (
             f"{one.entries:,} values{f' ({part} alone; the rest is public)' if part else ''} in "
-            f"{unit}, each protected by {show_far(one.to_json(Fraction(1)))}; values outside "
-            f"[{limits.low:g}, {limits.high:g}] count as the nearer end"
+            f"{unit}, each protected by {show_far(neighbour_json(one, Fraction(1)))}; values "
+            f"outside [{limits.low:g}, {limits.high:g}] count as the nearer end"
         )
         found[f"accuracy of {name}"] = (
             f"a single value of {name} is off by about {off:.0%}"

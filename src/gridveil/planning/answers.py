@@ -24,6 +24,7 @@ from gridveil.privacy.ledger import (
     refuse_exposed,
     steps_to_reference,
 )
+from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.strength import strength_of
 from gridveil.privacy.words import range_unit, show_groups, show_step
@@ -193,7 +194,7 @@ def _guarantee(neighbours: Sequence[Adjacency], epsilon: Fraction) -> dict[str, 
             "dp_valid": True,
             "guarantee": {
                 "epsilon": str(epsilon),
-                "neighbours": [one.to_json(epsilon) for one in neighbours],
+                "neighbours": [neighbour_json(one, epsilon) for one in neighbours],
             },
             "ledger": None,
         }

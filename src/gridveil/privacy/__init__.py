@@ -13,48 +13,52 @@
 
 Nothing here knows of wind or grids, and imports go one way. To review it, read in this order (lines
 of each file in brackets; six in ten are code). The first two parts are what the guarantee rests on,
-and take about an hour.
+and take less than an hour.
 
 **The guarantee.** What is wrong here breaks it.
 
-1. `adjacency` (232): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
+1. `adjacency` (201): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
    ledger needs to compare promises.
-2. `sealed` (166): values that can't be looked at. Check that clipping is total, and `unseal`'s
+2. `sealed` (165): values that can't be looked at. Check that clipping is total, and `unseal`'s
    callers (a test lists them).
-3. `sensitivity` (194): from a bound to a scale. Check ``steps``, ``score_steps``, and every
-   ``separate=True`` of the callers. `noise` (128): OpenDP's samplers and maps. Check ``secure``.
-4. `mechanisms` (288): the five steps of every look at private data. Check that steps 1 and 2 read
-   public numbers only, and that no exception of step 3 gets out.
+3. `sensitivity` (189): from a bound to a scale. Check ``steps``, ``score_steps``, and every
+   ``separate=True`` of the callers. `noise` (125): OpenDP's samplers and maps. Check ``secure``.
+4. `mechanisms` (269): the five steps of every look at private data. Check that steps 1 and 2 read
+   public numbers only, and that no exception of step 3 gets out of ``_quietly``.
 
 **The sum.** What is wrong here lets releases add up to more than was said.
 
-5. `budget` (107): exact epsilon. `account` (110): what one release may spend, and did. Check that
-   secure noise needs a charge.
-6. `ledger.terms` (84): what is paid for. `ledger.steps` (157): how many steps make up another.
-   `ledger.entries` (184): what is written, and its chain.
-7. `ledger.totals` (269): what entries add up to. Check `counts`, which is all of the arithmetic,
-   `in_force`, and what is refused. `ledger.references` (62): what an owner declares.
-8. `ledger.names` (70): under which name. `ledger.ledger` (271): charging. Check that the refusals,
+5. `budget` (57): exact epsilon. `account` (111): what one release may spend, and did. Check that
+   secure noise needs a charge, and that only what has noise is ``answered``.
+6. `ledger.terms` (80): what is paid for. `ledger.steps` (185): how many steps make up another.
+   Check `Step.steps`. `ledger.meaning` (100): what an entry says.
+7. `ledger.totals` (257): what entries add up to. Check `counts`, which is all of the arithmetic,
+   `in_force`, and what is refused.
+8. `ledger.names` (59): under which name. `ledger.ledger` (238): charging. Check that the refusals,
    the sum and the new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
 tests/privacy/test_team_ledger.py try. A quarter of an hour more.
 
-9. `ledger.store` (139): the check of the whole chain before anything is added. Then the one that
-   you use. SQLite: `ledger.file` (156), and `ledger.lock` (115), one name and one writer.
-   PostgreSQL: `ledger.database` (157), the lock and lost answers; `ledger.tables` (136), who may do
-   what; `ledger.postgres` (145), connections. `ledger.moving` (107): there is one ledger at a time.
+9. `ledger.entries` (96): what is written, and its chain. `ledger.store` (139): the check of the
+   whole chain before anything is added. Then the one that you use. SQLite: `ledger.file` (156), and
+   `ledger.lock` (115), one name and one writer. PostgreSQL: `ledger.database` (157), the lock and
+   lost answers; `ledger.tables` (136), who may do what; `ledger.postgres` (145), connections.
+   `ledger.moving` (107): there is one ledger at a time.
 
 **What is said.** `statement` (231): what a release says of all this. Check `make_statement`: each
-figure is the account's or the ledger's. `record` (86): what each mechanism did, and returned.
+figure is the account's or the ledger's. `record` (111): what was promised, what each mechanism did,
+and returned.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 
+- `exact` (61), `ledger.references` (36): numbers as people write them. What is read is what is
+  charged, what the noise is for, and what statement and ledger say.
 - `words` (199), `strength` (144), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
-- `ledger.old` (66): entries of version 1. A ledger that was begun since reads the same without it;
+- `ledger.old` (67): entries of version 1. A ledger that was begun since reads the same without it;
   read it if yours is older.
-- `ledger.identity` (103), `ledger.sketch` (83): an aid against second names of the same data. It
+- `ledger.identity` (114), `ledger.sketch` (83): an aid against second names of the same data. It
   refuses and warns, by public rows alone. `ledger.told` (97): warnings.
 - `ledger.path` (106), `ledger.address` (67), `ledger.making` (137): where the ledger is, without
   its password, and that a file is made in one step.

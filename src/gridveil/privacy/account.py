@@ -12,7 +12,8 @@ from numbers import Integral
 
 from gridveil.errors import InputError
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.budget import Budget
+from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Charge, Ledger, Terms
 from gridveil.privacy.noise import NoiseSource, SecureNoise
 from gridveil.privacy.record import Answer, Record, Vector
@@ -41,17 +42,17 @@ class Account:
         self.ledger = ledger
         self.charge = charge
         self._records: list[Record] = []
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[int, Answer] = {}  # by the id of a record: two may be equal
 
-    @property
-    def answers(self) -> tuple[Answer, ...]:
-        """What the mechanisms returned, in order; one that failed has no answer."""
-        return tuple(self._answers[id(one)] for one in self._records if id(one) in self._answers)
+    def spend(self, record: Record) -> None:
+        """Take a mechanism's epsilon out of the budget; called before it opens the seal."""
+        self.budget.spend(record.epsilon)
+        self._records.append(record)
 
     def answered(self, record: Record, values: Vector) -> None:
-        """Note what a mechanism returned, after the noise: called by the mechanism.
+        """Note what a mechanism that spent returned, after the noise: published with the release.
 
-        A column that came in blocks is noted by who collected them.
+        The mechanism calls it; of a column in blocks, whoever collected its noisy blocks.
         """
         self._answers[id(record)] = Answer(record, values)
 
@@ -65,6 +66,11 @@ class Account:
         return tuple(self._records)
 
     @property
+    def answers(self) -> tuple[Answer, ...]:
+        """What the mechanisms returned, in order; one that failed has no answer."""
+        return tuple(self._answers[id(one)] for one in self._records if id(one) in self._answers)
+
+    @property
     def dp_valid(self) -> bool:
         """Whether the guarantee holds: secure noise, and every sensitivity proved.
 
@@ -72,11 +78,6 @@ class Account:
         """
         proved = [record.sensitivity.proved for record in self._records]
         return self.noise.secure and bool(proved) and all(proved)
-
-    def spend(self, record: Record) -> None:
-        """Take a mechanism's epsilon out of the budget; called before it opens the seal."""
-        self.budget.spend(record.epsilon)
-        self._records.append(record)
 
     def abort(self) -> None:
         """Note in the ledger that this release ended without a result. The charge stays."""

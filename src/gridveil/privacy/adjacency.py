@@ -7,27 +7,35 @@ differs by a factor of at most ``1 + r``; docs/maths/relative-steps.md has the p
 Steps may differ by public class (`Adjacency.classes`): lines of 380 kV by 100 MW, others by 20 MW.
 Who knows one step alone has the smallest, by which every entry may move for the same epsilon.
 
-Most often one entry differs. Where entries have times, all entries of a calendar block may: an
-hour, a day or a week of one turbine or load, or all that it has (`ALTOGETHER`). Blocks are
-*nested*: every entry is in one hour, every hour in one day, every day in one week, every week in
-the whole. So `blocks_in` can say how many blocks of one kind make up one of another, which is all
-that the ledger needs to compare promises about them.
+Most often one entry differs. If entries have times, all entries of a calendar block may: an hour, a
+day or a week of one turbine or load, or all that it has (`ALTOGETHER`). Blocks are *nested*: every
+entry is in one hour, every hour in one day, every day in one week, every week in the whole.
+`blocks_in` says how many blocks of one kind make up one of another, and `relative_steps` how many
+relative steps: all that the ledger needs to compare promises.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from gridveil.errors import InputError, show_exact
-from gridveil.privacy.budget import Exact, exact
+from gridveil.privacy.exact import Exact, exact
 from gridveil.privacy.sealed import Limits
 
 RELATIVE = "of its value"
 """The unit of relative steps."""
+
+ENTRY, ALTOGETHER = "entry", "altogether"
+"""The smallest block, an entry by itself, and the largest: all entries of one turbine or load."""
+
+BLOCKS = {ENTRY: 0, "hour": 1, "day": 24, "week": 168, ALTOGETHER: 10**9}
+"""Blocks of entries, from small to large, and how many hours each has (the last: any number)."""
+
+_LEAST_SHARE, _MOST_SHARE = Fraction(1, 1000), Fraction(10)
 
 
 def relative_steps(far: Fraction, step: Fraction) -> int:
@@ -47,30 +55,24 @@ def relative_steps(far: Fraction, step: Fraction) -> int:
     return count
 
 
+def width_of(low: float, high: float, unit: str) -> Fraction:
+    """How far it is from one end of a range to the other, in the unit of alpha."""
+    lower, upper = Fraction(low), Fraction(high)
+    return upper / lower - 1 if unit == RELATIVE else upper - lower
+
+
 def steps_over(low: float, high: float, alpha: Fraction, unit: str) -> int:
     """How many steps lead from one end of a range to the other."""
-    if unit == RELATIVE:
-        return relative_steps(Fraction(high) / Fraction(low) - 1, alpha)
-    return math.ceil((Fraction(high) - Fraction(low)) / alpha)
-
-
-_LEAST_SHARE, _MOST_SHARE = Fraction(1, 1000), Fraction(10)
-
-ENTRY = "entry"
-"""The smallest block: an entry by itself."""
-
-ALTOGETHER = "altogether"
-"""The largest block: all entries of one turbine or load."""
-
-BLOCKS = {ENTRY: 0, "hour": 1, "day": 24, "week": 168, ALTOGETHER: 10**9}
-"""Blocks of entries, from small to large, and how many hours each has (the last: any number)."""
+    far = width_of(low, high, unit)
+    return relative_steps(far, alpha) if unit == RELATIVE else math.ceil(far / alpha)
 
 
 def blocks_in(whole: str, part: str, members: Mapping[str, int], *, clocks: int = 1) -> int:
     """How many blocks of one kind, ``part``, hold all entries of a block of another, ``whole``.
 
     One, if the part is no smaller: blocks are nested. Else as many as there are hours in a day,
-    say; of single entries, as many as one block holds at most (``members``).
+    say; of single entries, as many as one block holds at most (``members``; `KeyError` if that is
+    not known).
 
     By two clocks (UTC and a local one) blocks are not nested. A block of ``L`` hours by one is at
     most ``L + 1`` hours by the other, where daylight saving ends, and begins anywhere: it touches
@@ -110,23 +112,24 @@ class Adjacency:
         whatever the words: ``"power"``, ``"load"``.
     alpha, unit
         How far an entry may move; the unit is that of the range too, unless it is `RELATIVE`.
-    limits, entries
-        The public range of an entry, and how many private entries there are.
+    limits, entries, each
+        The public range of an entry, how many private entries there are, and how many one turbine
+        or load has at most (by default: all).
     wholes, measure
         If alpha is a share: of what, by name (the capacity of each turbine), and its unit. The
         ledger compares amounts, not shares.
     block, whose
         What differs as a whole: ``"entry"``, a calendar ``"hour"``, ``"day"`` or ``"week"``, or
         all entries (``"altogether"``), and whose it is: ``"turbine"``, ``"load"``.
-    classes
-        If steps differ by public class: the step of each, of which ``alpha`` is the smallest.
     members, clock
         The most entries that an hour, a day and a week hold, if that is known, and whose hours and
         days they are: ``"UTC"``, or ``"as written"``. For a promise about all entries also how
         many there are ``"altogether"``, in how many ``"hours"``, ``"days"`` and ``"weeks"``.
+    classes
+        If steps differ by public class: the step of each, of which ``alpha`` is the smallest.
     groups
         What people ask about as a whole, in words ("one day of one turbine"), and the most entries
-        or blocks that it holds: its epsilon is that many times the one of the guarantee.
+        or blocks that it holds.
     """
 
     parameter: str
@@ -143,6 +146,7 @@ class Adjacency:
     clock: str = ""
     classes: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
     groups: Mapping[str, int] = field(default_factory=dict, hash=False)
+    each: int = 0
 
     def __post_init__(self) -> None:
         if not self.key:
@@ -150,67 +154,36 @@ class Adjacency:
 
     @classmethod
     def of(
-        cls,
-        parameter: str,
-        *,
-        alpha: Exact,
-        unit: str,
-        limits: Limits,
-        entries: int,
-        **more: Any,
+        cls, parameter: str, *, alpha: Exact, unit: str, limits: Limits, entries: int, **more: Any
     ) -> Adjacency:
         """Check what a user gave and make an adjacency of it."""
         amount = exact(alpha, name="alpha", unit=None if unit.startswith("of ") else unit)
         if unit == RELATIVE:
             _check_relative(parameter, amount, limits)
-        width = _width(limits, unit)
+        width = width_of(limits.low, limits.high, unit)
         if amount > width:
             raise InputError(
                 f"alpha is {show_exact(amount)} {unit}, more than the whole range {limits} of "
                 f"{parameter}.",
-                remedy=f"Give alpha {_counted_in(unit)}, at most {float(width):g}.",
+                remedy=f"Give alpha {'as a share' if unit.startswith('of ') else 'in'} {unit}, "
+                f"at most {float(width):g}.",
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")
-        return cls(parameter, amount, unit, limits, entries, **more)
+        made = cls(parameter, amount, unit, limits, entries, **more)
+        if made.block not in {ENTRY, *made.members}:
+            raise InputError(f"How many entries a {made.block} holds is not known.")
+        return made
 
     @property
     def width(self) -> Fraction:
         """How far it is from one end of the range to the other, in the unit of alpha."""
-        return _width(self.limits, self.unit)
+        return width_of(self.limits.low, self.limits.high, self.unit)
 
     @property
     def steps_over_range(self) -> int:
         """How many steps of alpha lead from one end of the range to the other."""
         return steps_over(self.limits.low, self.limits.high, self.alpha, self.unit)
-
-    def to_json(self, epsilon: Fraction) -> dict[str, Any]:
-        """The adjacency as the statement has it."""
-        larger: dict[str, Any] = {}
-        if self.block != ENTRY:
-            larger = {"block": self.block, "whose": self.whose}
-        steps = {name: str(step) for name, step in self.classes.items()}
-        larger |= {"alpha_by_class": steps} if steps else {}
-        larger |= {"groups": [*self._groups(epsilon)]} if self.groups else {}
-        return {
-            "parameter": self.parameter,
-            "alpha": str(self.alpha),
-            "unit": self.unit,
-            "range": [self.limits.low, self.limits.high],
-            "entries": self.entries,
-            "epsilon_over_whole_range": str(epsilon * self.steps_over_range),
-            **larger,
-        }
-
-    def _groups(self, epsilon: Fraction) -> Iterator[dict[str, Any]]:
-        """The groups as the statement has them, small to large."""
-        for name, count in sorted(self.groups.items(), key=lambda one: one[1]):
-            yield {"name": name, "count": count, "epsilon": str(count * epsilon)}
-
-
-def _width(limits: Limits, unit: str) -> Fraction:
-    low, high = Fraction(limits.low), Fraction(limits.high)
-    return high / low - 1 if unit == RELATIVE else high - low
 
 
 def _check_relative(parameter: str, amount: Fraction, limits: Limits) -> None:
@@ -226,7 +199,3 @@ def _check_relative(parameter: str, amount: Fraction, limits: Limits) -> None:
             f"alpha of {parameter} is {show_exact(100 * amount)}% of each value.",
             remedy="Give a share between 0.1% and 1000%.",
         )
-
-
-def _counted_in(unit: str) -> str:
-    return f"as a share {unit}" if unit.startswith("of ") else f"in {unit}"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, LedgerError, ReleaseAborted
 from gridveil.privacy.account import Account
-from gridveil.privacy.budget import Exact, exact
+from gridveil.privacy.exact import Exact, exact
 from gridveil.privacy.noise import Integers
 from gridveil.privacy.record import Record
 from gridveil.privacy.sealed import Limits, Sealed, unseal
@@ -75,12 +75,12 @@ def laplace(
     Parameters
     ----------
     query
-        Maps the opened data to a vector of ``size`` numbers; the data itself by default.
+        Maps the opened data to a vector; the data itself by default.
     sensitivity
         How far the answer moves between neighbours, in L1.
     size, limits, unit
-        Of the answer: its length, the public range it is clipped to, its unit. The sealed
-        data's own by default.
+        Of the answer: its length, the public range it is clipped to, its unit. By default those of
+        the sealed data.
     grid
         A power of two that answers are rounded to; chosen from the sensitivity by default.
 
@@ -95,9 +95,7 @@ def laplace(
     if query is not None:
         sensitivity.check_moving(record.size)
     account.spend(record)
-    value = _quietly(lambda: _add_laplace(account, _answer(sealed, query, record.size), record))
-    if value is None:
-        _abort(account)
+    value = _quietly(account, lambda: _noised(account, _answer(sealed, query, record), record))
     account.answered(record, value.copy())
     return Noisy(value, record)
 
@@ -115,18 +113,9 @@ def laplace_scalar(
     grid: Fraction | None = None,
 ) -> Noisy[float]:
     """Answer a query that gives one number. Parameters as in `laplace`."""
-    noisy = laplace(
-        account,
-        sealed,
-        query=query,
-        name=name,
-        sensitivity=sensitivity,
-        epsilon=epsilon,
-        size=1,
-        limits=limits,
-        unit=unit,
-        grid=grid,
-    )
+    how: dict[str, Any] = {"name": name, "sensitivity": sensitivity, "epsilon": epsilon}
+    how |= {"limits": limits, "unit": unit, "grid": grid}
+    noisy = laplace(account, sealed, query=query, size=1, **how)
     return Noisy(float(noisy.value[0]), noisy.record)
 
 
@@ -145,14 +134,17 @@ def laplace_blocks(
     read once: reading them again would draw other noise on the same data. Whoever collects them
     notes them in the account.
     """
-    record = _laplace_record(sealed, name, sensitivity, epsilon, None, None, None, grid)
+    record = _laplace_record(sealed, name, sensitivity, epsilon, grid=grid)
     account.spend(record)
 
     def noisy() -> Iterator[Vector]:
-        rows = 0
-        for block in _noisy_blocks(account, sealed, record):
-            if block is None:
-                _abort(account)
+        rows, blocks = 0, _quietly(account, lambda: iter(unseal(sealed)()))
+
+        def following() -> Vector | None:
+            block = next(blocks, None)
+            return None if block is None else _noised(account, _checked(block), record)
+
+        while (block := _quietly(account, following)) is not None:
             rows += len(block)
             yield block
         if rows != record.size:
@@ -178,8 +170,8 @@ def noisy_max(
     """Choose the index of a large score, by exponential noise. The score itself stays private.
 
     ``sensitivity`` is how far *each* of the ``size`` scores can move between neighbours. Scores
-    are ``monotone`` if a step to a neighbour moves all of them the same way (none up while another
-    goes down): such scores need half the noise. Everything else is as in `laplace`.
+    are ``monotone`` if a step to a neighbour moves none up while another goes down: they need half
+    the noise. Everything else is as in `laplace`.
     """
     _check_size(size)
     calibration = calibrate_noisy_max(
@@ -190,13 +182,12 @@ def noisy_max(
         name, f"noisy max, exponential, {kind}", unit, size, sensitivity, calibration, limits
     )
     account.spend(record)
-    chosen = _quietly(
-        lambda: account.noise.noisy_max(
-            _quantise(_answer(sealed, query, size), record), calibration.scale
-        )
-    )
-    if chosen is None:
-        _abort(account)
+
+    def choose() -> int:
+        scores = _quantise(_answer(sealed, query, record), record)
+        return account.noise.noisy_max(scores, calibration.scale)
+
+    chosen = _quietly(account, choose)
     account.answered(record, np.array([float(chosen)]))
     return Noisy(chosen, record)
 
@@ -206,65 +197,52 @@ def _laplace_record(
     name: str,
     sensitivity: Sensitivity,
     epsilon: Exact,
-    size: int | None,
-    limits: Limits | None,
-    unit: str | None,
-    grid: Fraction | None,
+    size: int | None = None,
+    limits: Limits | None = None,
+    unit: str | None = None,
+    grid: Fraction | None = None,
 ) -> Record:
-    limits = limits or sealed.limits
-    size = len(sealed) if size is None else size
-    _check_size(size)
+    limits, unit = limits or sealed.limits, unit or sealed.unit
+    size = _check_size(len(sealed) if size is None else size)
     calibration = calibrate_laplace(sensitivity, exact(epsilon, name="epsilon"), limits, grid)
-    return Record(
-        name, "discrete Laplace", unit or sealed.unit, size, sensitivity, calibration, limits
-    )
+    return Record(name, "discrete Laplace", unit, size, sensitivity, calibration, limits)
 
 
-def _check_size(size: int) -> None:
+def _check_size(size: int) -> int:
     if size < 1:
         raise InputError("There are no values to release.", remedy="Give at least one row.")
+    return size
 
 
-def _quietly(compute: Callable[[], V]) -> V | None:
-    """Run a computation on private data; None where it fails, whatever the reason.
+def _quietly(account: Account, compute: Callable[[], V]) -> V:
+    """Run a computation on private data; abort the release if it fails, whatever the reason.
 
-    Its exception is dropped with all its frames, so an error that is raised for it afterwards has
-    no private number in its text, its context or the variables of its traceback.
+    Its exception is dropped with all its frames before the abort is raised, which so has no private
+    number in its text, its context or the variables of its traceback.
     """
     try:
         return compute()
     except _FROM_OUTSIDE:
         raise
     except BaseException:  # noqa: BLE001 - whatever it is, a panic of Rust too, it may be private
-        return None
+        pass
+    _abort(account)
 
 
-def _answer(sealed: Sealed[T], query: Callable[[T], Any] | None, size: int) -> Vector:
+def _answer(sealed: Sealed[T], query: Callable[[T], Any] | None, record: Record) -> Vector:
     contents = unseal(sealed)
     given = contents if query is None else query(contents)
-    return _checked(np.atleast_1d(np.asarray(given, dtype=np.float64)), (size,))
-
-
-def _checked(answer: Vector, shape: tuple[int, ...]) -> Vector:
-    # OpenDP does not check what it is given.
-    if answer.shape != shape or not np.isfinite(answer).all():
+    answer = _checked(np.atleast_1d(np.asarray(given, dtype=np.float64)))
+    if len(answer) != record.size:
         raise ValueError
     return answer
 
 
-def _noisy_blocks(
-    account: Account, sealed: Sealed[Blocks], record: Record
-) -> Iterator[Vector | None]:
-    """The blocks of a column with noise; None in place of one that failed, and nothing after."""
-    try:
-        for block in unseal(sealed)():
-            yield _add_laplace(account, _checked(block, (len(block),)), record)
-        return
-    except _FROM_OUTSIDE:
-        raise
-    except BaseException:  # noqa: BLE001 - as in `_quietly`
-        pass
-    yield None
+def _checked(answer: Vector) -> Vector:
+    # OpenDP does not check what it is given.
+    if answer.ndim != 1 or not np.isfinite(answer).all():
+        raise ValueError
+    return answer
 
 
 def _abort(account: Account) -> NoReturn:
@@ -280,7 +258,7 @@ def _abort(account: Account) -> NoReturn:
     )
 
 
-def _add_laplace(account: Account, answer: Vector, record: Record) -> Vector:
+def _noised(account: Account, answer: Vector, record: Record) -> Vector:
     steps = account.noise.laplace(_quantise(answer, record), record.calibration.scale)
     return np.asarray(steps * float(record.calibration.grid), dtype=np.float64)
 

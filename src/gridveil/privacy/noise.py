@@ -1,8 +1,7 @@
 """The secure noise source: OpenDP's exact samplers, fed by the operating system's entropy.
 
-Everything here works on whole numbers (the query's answer in steps of a public grid), where
-OpenDP samples exactly: no low bits of floating point to give a value away. The privacy maps are
-OpenDP's too; `mechanisms` asks them, and never assumes what a scale is worth.
+Everything here works on whole numbers (steps of a public grid), where OpenDP samples exactly: no
+low bits of floating point give a value away. The privacy maps are OpenDP's too.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def laplace_epsilon(scale: float, distance: int) -> Fraction:
 
 
 def noisy_max_epsilon(scale: float, distance: int, *, monotone: bool) -> Fraction:
-    """OpenDP's privacy map: epsilon of noisy max when each score moves by ``distance``."""
+    """OpenDP's privacy map: epsilon of noisy max if each score moves by ``distance``."""
     return _as_epsilon(_noisy_max(scale, monotone=monotone).map(distance))
 
 
@@ -114,15 +113,13 @@ def _opendp() -> Any:
 @lru_cache(maxsize=64)
 def _laplace(scale: float) -> Any:
     dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return dp.m.make_laplace(*space, scale=scale)
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"))
+    return dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=64)
 def _noisy_max(scale: float, *, monotone: bool) -> Any:
     dp = _opendp()
-    space = (
-        dp.vector_domain(dp.atom_domain(T="i64")),
-        dp.linf_distance(T="i64", monotonic=monotone),
-    )
-    return dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"))
+    distance = dp.linf_distance(T="i64", monotonic=monotone)
+    return dp.m.make_noisy_max(vectors, distance, dp.max_divergence(), scale=scale)

@@ -142,8 +142,7 @@ def seal_together(
 ) -> Sealed[tuple[NDArray[np.float64], ...]]:
     """One seal around several sealed arrays, in their order, for a question about all of them.
 
-    The arrays go from their seals into the new one and nowhere else, and what the new one shows is
-    made of what theirs show. Nothing is computed from a value.
+    What it shows is made of what theirs show: nothing is computed from a value.
     """
     if not parts:
         raise InputError("There are no sealed values to seal together.")

@@ -14,9 +14,8 @@ for both: then it rounds to the same step and needs no tolerance. ``moving`` bou
 for the worst two neighbours. The assumption behind counting fewer than all is that the coordinates
 are *separate*: each is computed from entries of its own, by operations whose result depends on no
 other entry. The data itself is, and an entry times its own coefficient; a block of a matrix product
-is not, since libraries order their sums by the size of the whole. So `laplace` refuses a query that
-counts fewer coordinates than it has, unless its sensitivity says ``separate=True``: these are the
-places to check (``grep separate=``).
+is not, since libraries order their sums by the size of the whole. `laplace` refuses a query that
+counts fewer coordinates than it has, unless its sensitivity says ``separate=True``.
 
 **Numerical error.** ``D`` bounds the computed answers: a computed moving coordinate may be off by a
 public ``tolerance`` for either neighbour, so ``D = value + 2 * k * tolerance``.
@@ -52,15 +51,11 @@ class Sensitivity:
         The bound for exact arithmetic: in L1 for a vector, per score for noisy max.
     why
         The reason, in a sentence that goes into the statement.
-    moving
-        How many coordinates can differ, in any bit, between the computed answers of two neighbours.
-        Noisy max, where each score counts for itself, does not use it.
-    tolerance
-        Public bound on the numerical error of one computed coordinate.
+    moving, tolerance, separate
+        As above: the most coordinates that move, how far a computed one may be off, and whether
+        each is computed from entries of its own alone.
     proved
-        False where the bound is assumed, not proved: the release is then not ``dp_valid``.
-    separate
-        Whether every coordinate is computed from entries of its own alone, see above.
+        False if the bound is assumed, not proved: the release is then not ``dp_valid``.
     """
 
     value: Fraction
@@ -137,8 +132,7 @@ def calibrate_laplace(
     """The scale at which OpenDP's map for vector Laplace stays at or under ``epsilon``."""
     grid = _check_grid(grid or sensitivity.default_grid(), limits)
     steps = sensitivity.steps(grid)
-    scale, mapped = _scale(steps, epsilon, lambda scale: noise.laplace_epsilon(scale, steps))
-    return Calibration(grid, steps, scale, epsilon, mapped)
+    return _calibrate(grid, steps, steps, epsilon, lambda b: noise.laplace_epsilon(b, steps))
 
 
 def calibrate_noisy_max(
@@ -152,19 +146,20 @@ def calibrate_noisy_max(
     """The scale at which OpenDP's map for noisy max stays at or under ``epsilon``."""
     grid = _check_grid(grid or sensitivity.default_grid(), limits)
     steps = sensitivity.score_steps(grid, monotone=monotone)
-    scale, mapped = _scale(
+    return _calibrate(
+        grid,
+        steps,
         steps if monotone else 2 * steps,
         epsilon,
-        lambda scale: noise.noisy_max_epsilon(scale, steps, monotone=monotone),
+        lambda b: noise.noisy_max_epsilon(b, steps, monotone=monotone),
     )
-    return Calibration(grid, steps, scale, epsilon, mapped)
 
 
-def _scale(
-    distance: int, epsilon: Fraction, map_of: Callable[[float], Fraction]
-) -> tuple[float, Fraction]:
-    """The least scale from ``distance/epsilon`` on that OpenDP's map agrees to, and its word."""
-    wanted = distance / epsilon
+def _calibrate(
+    grid: Fraction, steps: int, first: int, epsilon: Fraction, map_of: Callable[[float], Fraction]
+) -> Calibration:
+    """The least scale from ``first/epsilon`` on that OpenDP's map agrees to."""
+    wanted = first / epsilon
     if wanted > _LARGEST:
         raise InputError(
             f"The noise would be over {_LARGEST:.0e} grid steps wide: epsilon is too small for "
@@ -175,7 +170,7 @@ def _scale(
     for _ in range(64):  # OpenDP rounds its map up: step the scale up until the map agrees
         mapped = map_of(scale)
         if mapped <= epsilon:
-            return scale, mapped
+            return Calibration(grid, steps, scale, epsilon, mapped)
         scale = math.nextafter(scale, math.inf)
     raise InputError(
         f"OpenDP's privacy map gives no scale with epsilon at or under {float(epsilon):g}.",

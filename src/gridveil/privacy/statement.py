@@ -22,6 +22,7 @@ from gridveil import __version__
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ENTRY
+from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.schema import read_json, schema_problems
 from gridveil.privacy.words import in_words, show_neighbour
 
@@ -152,7 +153,7 @@ def make_statement(account: Account, facts: Facts) -> Statement:
             "dp_valid": account.dp_valid,
             "guarantee": {
                 "epsilon": str(total),
-                "neighbours": [one.to_json(total) for one in account.adjacency],
+                "neighbours": [neighbour_json(one, total) for one in account.adjacency],
                 "epsilon_of_k_entries": {str(k): str(k * total) for k in _GROUPS},
                 "adjacency": f"{_adjacency(account)} {facts.adjacency}".strip(),
             },
@@ -204,7 +205,7 @@ def _adjacency(account: Account) -> str:
     if not larger:
         return ADJACENCY
     whole = " or ".join(
-        f"{show_neighbour(one.to_json(Fraction(1)))} (times: "
+        f"{show_neighbour(neighbour_json(one, Fraction(1)))} (times: "
         f"{one.clock}{', from Monday' if one.block == 'week' else ''})"
         for one in larger
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from gridveil.errors import show_exact
 from gridveil.privacy.adjacency import ALTOGETHER, ENTRY, RELATIVE, Adjacency
+from gridveil.privacy.record import neighbour_json
 
 # Above the first an epsilon promises next to nothing; above the second exp(epsilon) is no figure.
 WEAK, _LARGE = 10, math.log(1e6)
@@ -63,8 +64,8 @@ def show_neighbour(one: Mapping[str, Any]) -> str:
 
 def show_adjacency(one: Adjacency) -> str:
     """Who is a neighbour, in words: ``one of 38 entries of load by 30 MW``."""
-    what = show_neighbour(one.to_json(Fraction(1)))
-    return f"{what} by {show_far(one.to_json(Fraction(1)))}"
+    what = show_neighbour(neighbour_json(one, Fraction(1)))
+    return f"{what} by {show_far(neighbour_json(one, Fraction(1)))}"
 
 
 def show_far(one: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from gridveil.errors import InputError, LedgerError, PlanWarning, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_place, unnamed
 from gridveil.privacy.noise import NoiseSource
+from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.words import WEAK, show_adjacency
 from gridveil.release.answers import ANSWERS_FILE, write_answers
@@ -239,7 +240,7 @@ class Plan(ABC, Generic[R]):
     def in_words(self) -> tuple[str, ...]:
         """The guarantee as the statement will put it."""
         total = self.terms.epsilon
-        neighbours = [one.to_json(total) for one in self.terms.adjacency]
+        neighbours = [neighbour_json(one, total) for one in self.terms.adjacency]
         guarantee = {"epsilon": str(total), "neighbours": neighbours}
         return Statement({"dp_valid": True, "guarantee": guarantee}).in_words
 
@@ -258,7 +259,7 @@ class Plan(ABC, Generic[R]):
                 for one in self.asked()
             ],
             "epsilon": str(terms.epsilon),
-            "neighbours": [one.to_json(terms.epsilon) for one in terms.adjacency],
+            "neighbours": [neighbour_json(one, terms.epsilon) for one in terms.adjacency],
             "published_in_clear": list(terms.clear),
             "private": list(terms.private),
             "in_words": list(self.in_words),

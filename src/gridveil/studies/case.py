@@ -24,7 +24,7 @@ from gridveil.grid.model.population import Population, sample_population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.release import GridPlan, plan
-from gridveil.privacy.budget import exact
+from gridveil.privacy.exact import exact
 from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.plan import Cell
 

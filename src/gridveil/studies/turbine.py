@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.privacy.budget import exact
+from gridveil.privacy.exact import exact
 from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.plan import Cell
 from gridveil.wind.demo import made_up

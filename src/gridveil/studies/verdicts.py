@@ -29,7 +29,7 @@ from gridveil.auditing.checks import (
 from gridveil.errors import NotPrivateWarning
 from gridveil.grid.model.population import take
 from gridveil.privacy.account import Account, study_account
-from gridveil.privacy.budget import exact
+from gridveil.privacy.exact import exact
 from gridveil.studies import published_wind as published
 from gridveil.studies.case import GridWorld, OneCost
 from gridveil.studies.published_grid import published_costs

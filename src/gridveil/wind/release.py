@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from gridveil.errors import GridveilError, InputError, reason, wrong_type
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
-from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.budget import Budget
+from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits
 from gridveil.privacy.statement import Facts, make_statement
@@ -273,6 +274,7 @@ def plan(
         members=members,
         clock=records.clock if times else "",
         groups=_groups(records, times, unit, members),
+        each=max(group.rows for group in records.groups),
     )
     guarantee = Guarantee(Budget(epsilon).total, adjacency.alpha, unit, members.get(unit, 1))
     why = None

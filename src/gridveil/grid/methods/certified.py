@@ -36,7 +36,7 @@ from gridveil.grid.restoration.experts import learn
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.prior import Estimate, estimate
 from gridveil.grid.restoration.project import serve
-from gridveil.privacy.budget import Exact, exact
+from gridveil.privacy.exact import Exact, exact
 from gridveil.release.options import Within, flag, flagged, numbers, option, share
 
 

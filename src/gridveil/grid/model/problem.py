@@ -25,7 +25,7 @@ from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import Declared, public_facts
 from gridveil.grid.model.steps import by_class
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
-from gridveil.privacy.budget import Exact
+from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Sketch
 from gridveil.privacy.sealed import Limits
 

@@ -23,7 +23,7 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import fits, public_facts
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.budget import Exact
+from gridveil.privacy.exact import Exact
 
 OTHERS = "others"
 """The class of all that no other fits."""

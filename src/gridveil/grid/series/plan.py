@@ -36,7 +36,8 @@ from gridveil.grid.series.shares import TYPICAL, planned
 from gridveil.grid.series.table import LoadSeries
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
-from gridveil.privacy.budget import Budget, Exact
+from gridveil.privacy.budget import Budget
+from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits, Sealed, seal
 from gridveil.release.options import options_of
@@ -258,6 +259,7 @@ def plan_series(
         members=clock.members,
         clock=clock.zone,
         groups=_groups(block, clock.members),
+        each=clock.size,
     )
     frame = Frame(clock, len(kept), around, adjacency.alpha, block)
     queries = all_queries(frame, chosen.waves)

@@ -101,3 +101,14 @@ def unnamed(like: list[str] | None = None) -> InputError:
         + (f"; it looks like that of {names}." if names else "."),
         remedy='Name it with --dataset NAME (dataset="NAME"), the same for every release of it.',
     )
+
+
+def checked_reason(distinct: str) -> str:
+    """Why data is not that of another dataset, as the ledger keeps it; or `InputError`."""
+    reason = " ".join(str(distinct).split())
+    if not reason or len(reason) > 500 or not reason.isprintable():
+        raise InputError(
+            "A reason for --distinct has 1 to 500 printable characters.",
+            remedy='Say why it is other data: --distinct "another turbine of the same farm".',
+        )
+    return reason

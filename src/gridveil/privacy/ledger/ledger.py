@@ -6,54 +6,44 @@ A release is charged before it draws noise; a charge without a release stays spe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from gridveil.errors import (
-    BudgetRefused,
-    InputError,
-    LedgerError,
-    LedgerRefused,
-    LedgerWarning,
-)
-from gridveil.privacy.budget import Exact, exact
+from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
+from gridveil.privacy.exact import Exact, exact
 from gridveil.privacy.ledger.address import Address
 from gridveil.privacy.ledger.bundles import bundle_problems
 from gridveil.privacy.ledger.database import Database
-from gridveil.privacy.ledger.entries import MOVED, VERSION, Entry
+from gridveil.privacy.ledger.entries import Entry, refuse_moved
 from gridveil.privacy.ledger.file import LedgerFile
 from gridveil.privacy.ledger.identity import identify
+from gridveil.privacy.ledger.meaning import VERSION
 from gridveil.privacy.ledger.names import checked_name, name_key
 from gridveil.privacy.ledger.old import Reading
 from gridveil.privacy.ledger.path import ledger_place
-from gridveil.privacy.ledger.references import Alphas, Declared, read_alphas
-from gridveil.privacy.ledger.steps import Step
+from gridveil.privacy.ledger.references import Alphas, read_alphas
+from gridveil.privacy.ledger.steps import Declared, Step
 from gridveil.privacy.ledger.store import Book, Store, T
 from gridveil.privacy.ledger.terms import Charge, Terms
 from gridveil.privacy.ledger.told import doubts
-from gridveil.privacy.ledger.totals import (
-    Totals,
-    refuse_exposed,
-    refuse_other_parts,
-    steps_to_reference,
-)
+from gridveil.privacy.ledger.totals import Totals, refuse_exposed, steps_to_reference
 
 
 class Ledger:
     """The ledger in a file, which is made if it does not exist, or in a database.
 
-    Parameters
-    ----------
-    place
-        The file, or the address of a database; see `ledger_place` for the default. Or a store
-        that was opened already.
+    ``place`` is the file, or the address of a database (`ledger_place` has the default), or a store
+    that was opened already.
     """
 
     def __init__(self, place: Path | Address | Store | str | None = None) -> None:
-        self._store = place if isinstance(place, Store) else _open_store(ledger_place(place))
-        self.id = self._store.id
+        if not isinstance(place, Store):
+            found = ledger_place(place)
+            place = Database(found) if isinstance(found, Address) else LedgerFile(found)
+        self._store, self.id = place, place.id
 
     @property
     def place(self) -> Path | Address:
@@ -70,10 +60,9 @@ class Ledger:
     # -- writing ------------------------------------------------------------------------------
 
     def write(self, work: Callable[[Book], T], *, closed: bool = False) -> T:
-        """Do some work on the book of entries, alone: all of what it appends is kept, or nothing.
+        """Do some work on the book, alone: all of what it appends is kept, or nothing.
 
-        A ledger that moved away refuses, unless ``closed`` says that the work knows of it. Nobody
-        but the ledger's own modules calls it.
+        A ledger that moved away refuses, unless ``closed`` says that the work knows of it.
         """
 
         def checked(book: Book) -> T:
@@ -93,18 +82,18 @@ class Ledger:
         name, warnings = identify(terms.dataset, terms.sketch, everyone, terms.distinct)
         totals = everyone.get(name_key(name), Totals(name))
         refuse_exposed(totals, hidden, clear)
-        refuse_other_parts(totals, hidden, clear)
         factor = max(steps_to_reference(totals, one) for one in adjacency)
         charged = terms.epsilon * factor
         warnings += doubts(totals, adjacency)
         _refuse_above_cap(totals, totals.facing(adjacency), charged, factor)
         for words in warnings:
             warn(words, LedgerWarning, stacklevel=2)
+        own = {one.key: Step.of(one) for one in adjacency}
         body: dict[str, Any] = {
             "epsilon": str(terms.epsilon),
             "charged": str(charged),
             "version": VERSION,
-            "adjacency": {one.key: Step.of(one).to_json() for one in adjacency},
+            "adjacency": {key: step.to_json() for key, step in own.items()},
             "clear": sorted(clear),
             "private": sorted(hidden),
             "purpose": terms.purpose,
@@ -126,10 +115,10 @@ class Ledger:
             charged,
             totals.spent,
             totals.aborts,
-            {one.key: totals.reference[one.key] for one in adjacency},
+            {key: totals.reference[key] for key in own},
             totals.cap,
-            totals.epsilon_for({one.key: Step.of(one) for one in adjacency}),
-            totals.epsilon_for({one.key: Step.of(one, one.width) for one in adjacency}),
+            totals.epsilon_for(own),
+            totals.epsilon_for({o.key: replace(own[o.key], alpha=o.width) for o in adjacency}),
         )
 
     def record_release(self, charge: Charge, statement_sha256: str) -> None:
@@ -143,8 +132,7 @@ class Ledger:
     def set_cap(self, dataset: str, cap: Exact | None, *, alpha: Alphas | None = None) -> None:
         """Set the most that a dataset may ever spend, or take the cap away with None.
 
-        ``alpha`` is the reference that the cap is about, as in `set_reference`; it may be left out
-        if one was declared before.
+        ``alpha`` is the reference that it is about; it may be left out if one was declared before.
         """
         amount = None if cap is None else str(exact(cap, name="the cap"))
         wanted = None if alpha is None else read_alphas(alpha)
@@ -167,8 +155,7 @@ class Ledger:
         """Declare or raise the reference alpha: the step that a dataset's epsilons add up for.
 
         One for every parameter in MW (``30``) or in shares of capacity (``"15%"``), or one for each
-        parameter: ``{"capacity": 30, "cost": 1}``. Charges that were made before count at a raised
-        reference too. It is never lowered once something was charged.
+        parameter: ``{"capacity": 30, "cost": 1}``. It is never lowered once something was charged.
         """
         wanted = read_alphas(alpha)
         self.write(lambda book: _declare(book, self._totals(dataset, book.entries), wanted))
@@ -184,27 +171,18 @@ class Ledger:
         return list(self._everyone(self.entries()).values())
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
-        """All entries, or those of one dataset, oldest first.
-
-        Raises
-        ------
-        LedgerError
-            If the chain does not hold: what a damaged ledger adds up to is not to be trusted.
-        """
+        """All entries, or those of one dataset, oldest first; `LedgerError` if any is damaged."""
         found = self._store.entries()
-        return found if dataset is None else _of(dataset, found)
+        return found if dataset is None else _of(name_key(dataset), found)
 
     def problems(self) -> list[str]:
-        """Everything that is wrong with its chain and where it is kept; empty if all is well."""
+        """Everything that is wrong with its chain and where it is kept."""
         return self._store.problems()
 
     def bundle_problems(
         self, recorded: dict[str, Any], statement_sha256: str | None = None
     ) -> list[str]:
-        """What is wrong between a bundle, by what its statement says of the ledger, and this one.
-
-        With the digest of the statement's file, whether it is the one that was released.
-        """
+        """What is wrong between this ledger and a bundle, by what its statement says of it."""
         return bundle_problems(self._store, recorded, statement_sha256)
 
     def __repr__(self) -> str:
@@ -229,9 +207,9 @@ class Ledger:
         return {key: totals for key, (totals, _) in found.items()}
 
     def _totals(self, dataset: str, entries: Sequence[Entry]) -> Totals:
-        name = checked_name(dataset)
+        name, key = checked_name(dataset), name_key(dataset)
         refuse_moved(entries)
-        return self._everyone(_of(dataset, entries)).get(name_key(name), Totals(name))
+        return self._everyone(_of(key, entries)).get(key, Totals(name))
 
     def _add(self, totals: Totals, entry: Entry, reading: Reading) -> None:
         try:
@@ -239,19 +217,6 @@ class Ledger:
                 totals.add(said)
         except (ArithmeticError, AttributeError, LookupError, LedgerRefused, TypeError, ValueError):
             raise self._store.damaged(f"entry {entry.number} can't be understood") from None
-
-
-def _open_store(place: Path | Address) -> Store:
-    return Database(place) if isinstance(place, Address) else LedgerFile(place)
-
-
-def refuse_moved(entries: Sequence[Entry]) -> None:
-    """Raise `LedgerError` if these are the entries of a ledger that is in another place now."""
-    if entries and entries[-1].kind == MOVED:
-        raise LedgerError(
-            f"This ledger is kept in {entries[-1].body.get('to')} now.",
-            remedy="Name that one: --ledger or GRIDVEIL_LEDGER. Nothing is charged to the old one.",
-        )
 
 
 def _declare(book: Book, totals: Totals, wanted: Mapping[str, Declared]) -> None:
@@ -269,6 +234,5 @@ def _refuse_above_cap(totals: Totals, facing: Totals, charged: Fraction, factor:
         raise BudgetRefused(charged, remaining, of=name, times=factor, overspent=facing.overspent)
 
 
-def _of(dataset: str, entries: Sequence[Entry]) -> list[Entry]:
-    key = name_key(dataset)
+def _of(key: str, entries: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in entries if name_key(entry.dataset) == key]

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from gridveil.errors import InputError
 from gridveil.privacy.ledger.address import Address
-from gridveil.privacy.ledger.entries import MOVED, VERSION, Entry
-from gridveil.privacy.ledger.ledger import Ledger, refuse_moved
+from gridveil.privacy.ledger.entries import MOVED, Entry, refuse_moved
+from gridveil.privacy.ledger.ledger import Ledger
 from gridveil.privacy.ledger.making import made_in_one_step, write_new
+from gridveil.privacy.ledger.meaning import VERSION
 from gridveil.privacy.ledger.path import ledger_place, refuse_network_file_system
-from gridveil.privacy.ledger.references import ANY
+from gridveil.privacy.ledger.steps import ANY
 from gridveil.privacy.ledger.store import Book
 from gridveil.privacy.ledger.tables import create
 

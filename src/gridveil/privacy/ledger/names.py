@@ -57,14 +57,3 @@ def checked_key(key: str) -> str:
             remedy="Use small letters, digits and underscores, as in generator_limit.",
         )
     return key
-
-
-def checked_reason(distinct: str) -> str:
-    """Why data is not that of another dataset, as the ledger keeps it; or `InputError`."""
-    reason = " ".join(str(distinct).split())
-    if not reason or len(reason) > 500 or not reason.isprintable():
-        raise InputError(
-            "A reason for --distinct has 1 to 500 printable characters.",
-            remedy='Say why it is other data: --distinct "another turbine of the same farm".',
-        )
-    return reason

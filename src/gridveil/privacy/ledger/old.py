@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from gridveil.privacy.ledger.entries import VERSION, Capped, Charged, Entry, Said, said
+from gridveil.privacy.ledger.entries import Entry
+from gridveil.privacy.ledger.meaning import VERSION, Capped, Charged, Said, said
 from gridveil.privacy.ledger.names import old_name_key
 
 _KINDS = {"charge", "cap", "reference", "release", "abort"}

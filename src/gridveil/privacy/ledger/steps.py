@@ -1,7 +1,8 @@
-"""How many steps of one kind make up a step of another: the arithmetic that charges add up by.
+"""Steps: how far something private moves, and how many of one kind make up another.
 
-A release protects a step of its own alpha. A larger step is several of these, one after the other,
-and epsilon counts once for each (group privacy). A smaller one is protected as it is.
+A release protects a step of its own. A larger one is several of these, one after the other, and
+epsilon counts once for each (group privacy); a smaller one is protected as it is. `Step.steps` is
+that number, and all that charges are compared by.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ from gridveil.privacy.adjacency import (
     relative_steps,
 )
 
+ANY = "*"
+"""Stands for every parameter in the unit of a declared alpha."""
+
+SHARE = "of capacity"
+"""The unit of a declared alpha that was given in percent."""
+
 _RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far one entry of a parameter moves, or all entries of a calendar block.
+    """How far one entry of a parameter moves, or each entry of a calendar block.
 
-    If alpha is a share of something (the capacity of a turbine), each element has a step of its
-    own: its share of its whole, by name. ``block``, ``members`` and ``clock`` are as in
-    `Adjacency`, and so is ``entries``, if times are not known.
+    The fields are those of `Adjacency`, but for ``entries``: the most that one element has, which
+    matters only if times are not known. If alpha is a share of something (the capacity of a
+    turbine), each element has a step of its own: its share of its whole, by name.
     """
 
     alpha: Fraction
@@ -46,74 +53,73 @@ class Step:
     entries: int = field(default=0, compare=False)
 
     @classmethod
-    def of(cls, one: Adjacency, far: Fraction | None = None) -> Step:
-        """The step of a release's alpha, or one as far as this."""
-        return cls(
-            one.alpha if far is None else far,
-            one.unit,
-            one.wholes,
-            one.measure,
-            one.block,
-            one.members,
-            one.clock,
-            one.entries,
-        )
+    def of(cls, one: Adjacency) -> Step:
+        """The step that a release protects."""
+        more = one.wholes, one.measure, one.block, one.members, one.clock, one.each or one.entries
+        return cls(one.alpha, one.unit, *more)
 
-    def times(self, other: Step) -> Fraction:
-        """How many times the other step this one is, for the worst element.
+    def steps(self, own: Step) -> int:
+        """How many of a release's own steps make up this one, for the worst element.
+
+        All entries of this block move: those of each of the release's blocks in it, one block after
+        the other, each by as many of its alphas as this alpha needs.
+
+        A day by 30 MW, of a release that protects an hour by 20 MW, is 24 hours, each of which
+        moves by 20 MW and then by 10 MW:
+
+        >>> day = Step(Fraction(30), "MW", block="day")
+        >>> day.steps(Step(Fraction(20), "MW", block="hour"))
+        48
+        """
+        return math.ceil(self.alphas(own)) * self.blocks(own)
+
+    def alphas(self, own: Step) -> Fraction:
+        """How many of a release's own alphas this alpha is, for the worst element.
 
         An element without a step here could be another under a new name: it has the largest.
-        Steps that are a share of the entry's own value are counted in factors, in whole steps: 44%
-        is two steps of 20%.
+        Shares of the entry's own value multiply: 44% is two steps of 20%.
         """
         if self.unit == RELATIVE:
-            return Fraction(relative_steps(self.alpha, other.alpha))
-        if not other.wholes or not self.wholes:
-            return self.alpha / other.alpha
+            return Fraction(relative_steps(self.alpha, own.alpha))
+        if not own.wholes or not self.wholes:
+            return self.alpha / own.alpha
         largest = max(self.wholes.values())
         return max(
-            self.alpha * self.wholes.get(name, largest) / (other.alpha * whole)
-            for name, whole in other.wholes.items()
+            self.alpha * self.wholes.get(name, largest) / (own.alpha * whole)
+            for name, whole in own.wholes.items()
         )
 
-    def steps(self, other: Step) -> int:
-        """How many of the other step make up this one, for the worst element.
+    def blocks(self, own: Step) -> int:
+        """How many of a release's own blocks hold all entries of a block of this step.
 
-        All entries of this block move: those of each of the other's blocks in it, one block after
-        the other, each by as many steps as its alpha needs (group privacy).
+        If the release's times are not known, its entries are taken to lie in the same period as
+        those of this step, evenly: if an element has more of them, so has a day.
         """
-        return math.ceil(self.times(other)) * self.blocks(other)
-
-    def blocks(self, other: Step) -> int:
-        """How many blocks of the other step hold all entries of a block of this one."""
-        members = other.members
+        members = own.members
         if not members:
-            # Its times are not known. The period is taken for that of this step, so if it had more
-            # entries, a day of it had as many times more.
-            finer = math.ceil(Fraction(other.entries, self.entries)) if self.entries else 1
+            finer = math.ceil(Fraction(own.entries, self.entries)) if self.entries else 1
             members = {block: count * max(finer, 1) for block, count in self.members.items()}
-        clocks = len({self.clock, other.clock} - {""})
-        return blocks_in(self.block, other.block, members, clocks=max(clocks, 1))
+        clocks = len({self.clock, own.clock} - {""})
+        return blocks_in(self.block, own.block, members, clocks=max(clocks, 1))
 
-    def widened(self, other: Step) -> Step:
-        """The same share of wholes as large as in both.
+    def widened(self, own: Step) -> Step:
+        """The same share of wholes as large as in both, for blocks as full as in both.
 
         An element that is new may be one that is gone, under another name. So a new one has at
         least the largest whole of before, and one that is gone at least the largest new one.
         """
-        nothing, mine, others = Fraction(0), self.wholes, other.wholes
-        largest = max(mine.values(), default=nothing)
-        new = max((whole for name, whole in others.items() if name not in mine), default=nothing)
-        before = {name: max(whole, others.get(name, new)) for name, whole in mine.items()}
-        now = {name: max(whole, mine.get(name, largest)) for name, whole in others.items()}
-        members = {
-            block: max(count, self.members.get(block, 0)) for block, count in other.members.items()
+        largest = max(self.wholes.values(), default=Fraction(0))
+        fresh = [whole for name, whole in own.wholes.items() if name not in self.wholes]
+        new = max(fresh, default=Fraction(0))
+        wholes = {
+            name: max(self.wholes.get(name, largest), own.wholes.get(name, new))
+            for name in {**self.wholes, **own.wholes}
         }
-        return replace(self, wholes={**before, **now}, members={**self.members, **members})
-
-    def raised(self, alpha: Fraction) -> Step:
-        """The same with an alpha that is no smaller than this."""
-        return replace(self, alpha=max(self.alpha, alpha))
+        members = {
+            block: max(self.members.get(block, 0), own.members.get(block, 0))
+            for block in {**self.members, **own.members}
+        }
+        return replace(self, wholes=wholes, members=members)
 
     def to_json(self) -> dict[str, Any]:
         """The step as a charge holds it."""
@@ -136,21 +142,32 @@ class Step:
         counts = [*members.values(), *([entries] if entries != 0 else [])]
         if block not in BLOCKS or not all(type(n) is int and n > 0 for n in counts):
             raise ValueError
-        return cls(
-            positive(body["alpha"]),
-            str(body["unit"]),
-            wholes,
-            str(body.get("measure", "")),
-            block,
-            {str(kind): count for kind, count in members.items()},
-            str(body.get("clock", "")),
-            entries,
-        )
+        members = {str(kind): count for kind, count in members.items()}
+        measure, clock = str(body.get("measure", "")), str(body.get("clock", ""))
+        alpha, unit = positive(body["alpha"]), str(body["unit"])
+        return cls(alpha, unit, wholes, measure, block, members, clock, entries)
 
     def __str__(self) -> str:
         whole = ", all entries" if self.block == ALTOGETHER else f", all of a {self.block}"
-        whole = "" if self.block == ENTRY else whole
-        return f"{show_exact(self.alpha)} {self.unit}{whole}"
+        return f"{show_exact(self.alpha)} {self.unit}{'' if self.block == ENTRY else whole}"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A reference alpha as its owner gave it; without a unit it is in that of the charges."""
+
+    alpha: Fraction
+    unit: str = ""
+
+    def fits(self, unit: str) -> bool:
+        """Whether this is an alpha of a parameter that is charged in a unit."""
+        if self.unit:  # 15% is of what the parameter's shares are of
+            return self.unit == unit or (self.unit, unit) == (SHARE, RELATIVE)
+        # More than the whole must be a slip (kW for a share) unless it is written with a %.
+        return not (unit.startswith("of ") and self.alpha > 1)
+
+    def __str__(self) -> str:
+        return f"{show_exact(self.alpha)} {self.unit}".strip()
 
 
 def positive(text: str) -> Fraction:

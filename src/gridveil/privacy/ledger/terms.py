@@ -8,8 +8,9 @@ from fractions import Fraction
 
 from gridveil.errors import InputError
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.budget import exact
-from gridveil.privacy.ledger.names import checked_key, checked_reason
+from gridveil.privacy.exact import exact
+from gridveil.privacy.ledger.identity import checked_reason
+from gridveil.privacy.ledger.names import checked_key
 from gridveil.privacy.ledger.sketch import Sketch
 from gridveil.privacy.ledger.steps import Step
 
@@ -23,21 +24,16 @@ class Terms:
     dataset
         The owner's name for the data. Updated or overlapping data keeps its name. With None it is
         charged to the one dataset that it looks like, if there is exactly one.
-    epsilon
-        The guarantee for one entry that moves by ``alpha``: anything that `exact` reads.
-    adjacency
-        The private parameters with their alphas.
+    epsilon, adjacency
+        The guarantee, and for which neighbours: the private parameters with their alphas.
     purpose
         What is released, in a few public words.
-    clear
-        What the release publishes as it is: parameters of a network, columns of a table.
-    private
-        What it keeps private, in the same words; the keys of the parameters by default.
-    sketch
-        A fingerprint of the public part of the data: what looks like the data of another dataset
-        is refused.
-    distinct
-        Why it is not, in the owner's words; the ledger keeps them.
+    clear, private
+        What the release publishes as it is, and what it keeps private, in the same words:
+        parameters of a network, columns of a table. Private are the parameters' keys by default.
+    sketch, distinct
+        A fingerprint of the public part of the data: what looks like another dataset is refused,
+        unless the owner says why it is not.
     """
 
     dataset: str | None
@@ -66,8 +62,8 @@ class Terms:
 class Charge:
     """A charge that the ledger accepted; `spent` is about steps of the `reference`.
 
-    The last two are about all charges of the dataset too: their epsilon for a step of this
-    release's own alpha, and for a whole value, anywhere in the range that this release gives.
+    The last two are all charges' epsilon for a step of this release's own alpha, and for a whole
+    value, anywhere in the range that this release gives.
     """
 
     ledger: str

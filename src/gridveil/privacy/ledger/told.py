@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from gridveil.errors import show_exact
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger.entries import Capped, Entry
+from gridveil.privacy.ledger.entries import Entry
+from gridveil.privacy.ledger.meaning import Capped
 from gridveil.privacy.ledger.old import Reading
-from gridveil.privacy.ledger.references import ANY, Declared
-from gridveil.privacy.ledger.steps import Step
+from gridveil.privacy.ledger.steps import ANY, Declared, Step
 from gridveil.privacy.ledger.totals import Totals
 
 _FAR = 10  # an alpha this many times below its reference looks like a slip
@@ -32,7 +32,7 @@ def doubts(totals: Totals, adjacency: Sequence[Adjacency]) -> list[str]:
     for one in adjacency:
         own = Step.of(one)
         reference = totals.in_force(one.key, own)
-        if reference.times(own) * reference.blocks(own) >= _FAR:
+        if reference.alphas(own) * reference.blocks(own) >= _FAR:
             found.append(
                 f"alpha of {one.key} is {show_exact(one.alpha)} {one.unit}, and the reference "
                 f"of {totals.dataset!r} is {reference}: epsilon counts "

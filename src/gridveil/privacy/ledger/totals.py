@@ -1,25 +1,23 @@
 """What a dataset's entries add up to, and what they allow next.
 
-**Reference alphas.** Epsilons add up only for one notion of neighbour: for each parameter, an entry
-that moves by at most its reference alpha. A reference is declared for a parameter, or for every
-parameter in a unit (`ANY`); otherwise the first charge has it. It can be raised at any time, and
-lowered only before the first charge that counts at it.
+Epsilons add up only for one notion of neighbour: for each parameter, an entry, or all entries of a
+calendar block, that moves by at most a step, its *reference*. A charge counts its own epsilon as
+many times as its own steps are needed to make up the reference (`Step.steps`), and once if it
+protects more. `counts` is all of this arithmetic.
 
-**Different alphas.** A release at a smaller alpha protects a step of ``alpha``; a step of the
-reference is at most ``ceil(reference/alpha)`` such steps, so the release counts that many times its
-epsilon (group privacy). A larger alpha protects the reference as it is. Shares of the entry's own
-value are counted in factors, and never beside amounts: a release that counts alpha in another unit
-than those before it is refused.
+The reference is the step of the first charge, at the alpha that the owner declared for the
+parameter, or for every parameter in its unit (`ANY`), if one was. It only grows:
 
-**Different blocks.** A release may protect all entries of a calendar block, which is inside every
-larger one: what protects a day protects each of its records as it is. A reference of a whole day is
-as many steps of a record as a day has records, so what protects a record counts that many times.
-`counts` is all of this arithmetic. What is spent is worked out anew from every charge's own epsilon
-and alpha whenever it is asked for, so a reference that was raised counts for the charges before it
-too.
+- in alpha, if the owner declares a larger one (`_declare`);
+- in its wholes, if a charge has larger ones: a turbine's capacity was put right (`Step.widened`);
+- never by the alpha or the block of a later charge, but for those of version 1 (``raises``).
 
-**Private and public.** What was once published in clear can't be private later; what is private
-in one release must not be published in clear by another.
+What is spent is worked out anew from every charge's own epsilon and step whenever it is asked for,
+so a reference that grew counts for the charges before it too.
+
+Steps of different units can't be compared, amounts and shares of an entry's own value least of all:
+a charge in another unit than those before it is refused. So is one that mixes private and public:
+what was once published in clear can't be private later, and the other way round.
 """
 
 from __future__ import annotations
@@ -29,29 +27,21 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from gridveil.errors import InputError, LedgerRefused
-from gridveil.privacy.adjacency import ENTRY, Adjacency
-from gridveil.privacy.ledger.entries import (
-    Aborted,
-    Capped,
-    Charged,
-    Referenced,
-    Released,
-    Said,
-)
+from gridveil.privacy.adjacency import Adjacency, blocks_in
 from gridveil.privacy.ledger.identity import Known
-from gridveil.privacy.ledger.references import ANY, Declared
-from gridveil.privacy.ledger.steps import Step
+from gridveil.privacy.ledger.meaning import Aborted, Capped, Charged, Referenced, Released, Said
+from gridveil.privacy.ledger.steps import ANY, Declared, Step
 
 PART = "outside of"
-"""Between the name of a parameter and the part of it that is private, where the rest is public."""
+"""Between the name of a parameter and the part of it that is private, if the rest is public."""
 
 
-def counts(charge: Charged, steps: Mapping[str, Step]) -> Fraction:
-    """The epsilon of a charge for one entry that moves by these steps, by parameter.
+def counts(charge: Charged, moves: Mapping[str, Step]) -> Fraction:
+    """The epsilon of a charge for one entry or block that moves by these steps, by parameter.
 
     It counts for the parameter that it protects least; one that protects none of them counts once.
     """
-    times = [steps[key].steps(own) for key, own in charge.steps.items() if key in steps]
+    times = [moves[key].steps(own) for key, own in charge.steps.items() if key in moves]
     return max(charge.epsilon * max(times, default=1), charge.least)
 
 
@@ -59,10 +49,9 @@ def counts(charge: Charged, steps: Mapping[str, Step]) -> Fraction:
 class Totals(Known):
     """What the entries of one dataset add up to, besides what it is known by.
 
-    `reference` has the reference step of every parameter that was charged; `declared` those of the
-    owner, the latest one last; `clear` and `private` what was published and what was kept, each
-    with the first entry that did; `paid` the charges; `aborts` and `unreleased` how many of these
-    were aborted, and which led to no release.
+    `reference` has every parameter that was charged; `declared` what the owner said of them, the
+    latest one last; `clear` and `private` what was published and what was kept, each with the first
+    entry that did; `unreleased` which charges led to no release.
     """
 
     reference: dict[str, Step] = field(default_factory=dict)
@@ -81,7 +70,7 @@ class Totals(Known):
 
     @property
     def spent(self) -> Fraction:
-        """The epsilon of all charges together, for a step of the reference in force."""
+        """The epsilon of all charges together, for a step of the reference."""
         return sum(self.counted.values(), Fraction(0))
 
     @property
@@ -100,7 +89,7 @@ class Totals(Known):
         return Fraction(0) if self.cap is None else max(self.spent - self.cap, Fraction(0))
 
     def epsilon_for(self, moves: Mapping[str, Step]) -> Fraction:
-        """The epsilon of all charges together for one entry that moves so far."""
+        """The epsilon of all charges together for one entry or block that moves so far."""
         return sum((counts(one, moves) for one in self.paid), Fraction(0))
 
     # -- the next entry -----------------------------------------------------------------------
@@ -123,14 +112,15 @@ class Totals(Known):
     def _declare(self, key: str, one: Declared) -> None:
         self.declared.pop(key, None)  # the latest one is the last
         self.declared[key] = one
-        for k, found in self.reference.items():
-            if key in (k, ANY) and one.fits(found.unit):
-                self.reference[k] = found.raised(one.alpha)
+        for k in self._meant(key, one):
+            found = self.reference[k]
+            self.reference[k] = replace(found, alpha=max(found.alpha, one.alpha))
 
     def _add_charge(self, one: Charged) -> None:
         for key, own in one.steps.items():
             step = self.in_force(key, own)
-            self.reference[key] = step.raised(own.alpha) if key in one.raises else step
+            alpha = max(step.alpha, own.alpha) if key in one.raises else step.alpha
+            self.reference[key] = replace(step, alpha=alpha)
         self.paid.append(one)
         self.unreleased.add(one.entry)
         for name in one.private:
@@ -167,20 +157,18 @@ class Totals(Known):
                 f"{own.measure} in this release.",
                 remedy=f"Give it in {found.measure}.",
             )
-        if found.block != ENTRY and own.block == ENTRY and not own.members:
+        try:
+            blocks_in(found.block, own.block, own.members)
+        except KeyError:
             raise LedgerRefused(
                 f"{key} of {self.dataset!r} was charged for each {found.block} before, and how "
                 f"many entries of this release a {found.block} holds is not known.",
                 remedy="Name the column of times (--time).",
-            )
+            ) from None
         return found.widened(own)
 
     def facing(self, adjacency: Sequence[Adjacency]) -> Totals:
-        """The totals as the next charge finds them.
-
-        If it has larger wholes than those before (a turbine's capacity was put right), these count
-        at the larger ones already.
-        """
+        """The totals as the next charge finds them: at its wholes, if these are larger."""
         known = [one for one in adjacency if one.key in self.reference]
         raised = {one.key: self.in_force(one.key, Step.of(one)) for one in known}
         return replace(self, reference={**self.reference, **raised})
@@ -188,16 +176,15 @@ class Totals(Known):
     def check_declared(self, wanted: Mapping[str, Declared]) -> None:
         """Raise `InputError` if references can't be declared so: they are never lowered."""
         for key, one in wanted.items():
-            charged = [k for k in self.reference if key in (k, ANY)]
-            fitting = [k for k in charged if one.fits(self.reference[k].unit)]
-            if charged and not fitting:
-                have = ", ".join(f"{k} {self.reference[k]}" for k in charged)
+            have = [f"{k} {step}" for k, step in self.reference.items() if key in (k, ANY)]
+            meant = self._meant(key, one)
+            if have and not meant:
                 raise InputError(
-                    f"The reference alphas of {self.dataset!r} are {have}: {one} is in another "
-                    "unit.",
+                    f"The reference alphas of {self.dataset!r} are {', '.join(have)}: {one} is in "
+                    "another unit.",
                     remedy="Name the parameter, as in --alpha cost=2, and give alpha in its unit.",
                 )
-            for k in fitting:
+            for k in meant:
                 if one.alpha < self.reference[k].alpha:
                     raise InputError(
                         f"The reference alpha of {k} of {self.dataset!r} is {self.reference[k]}: "
@@ -205,9 +192,14 @@ class Totals(Known):
                         remedy="A reference can be raised, never lowered, once it was charged.",
                     )
 
+    def _meant(self, key: str, one: Declared) -> list[str]:
+        """The charged parameters that an alpha is declared for."""
+        charged = self.reference.items()
+        return [k for k, step in charged if key in (k, ANY) and one.fits(step.unit)]
+
     def declared_for(self, key: str, own: Step) -> Fraction | None:
         """The alpha that was declared for a parameter, by its name or with all of its unit."""
-        named, every = self.declared.get(key), self.declared.get(ANY)
+        named = self.declared.get(key)
         if named is not None and not named.fits(own.unit):
             raise LedgerRefused(
                 f"The reference alpha of {key} of {self.dataset!r} was declared as {named}, and "
@@ -215,23 +207,28 @@ class Totals(Known):
                 remedy=f'Declare it again: gridveil ledger reference "{self.dataset}" '
                 f"--alpha {key}={'15%' if own.unit.startswith('of ') else '30'}, for example.",
             )
-        fitting = every if every is not None and every.fits(own.unit) else None
-        if named is None or fitting is None:
-            one = named or fitting
-            return None if one is None else one.alpha
-        # What was said of one parameter counts, unless something larger was said of all since.
-        later = list(self.declared).index(ANY) > list(self.declared).index(key)
-        return max(named.alpha, fitting.alpha) if later else named.alpha
+        found: Fraction | None = None
+        for k, one in self.declared.items():
+            # What was said of one parameter counts, unless something larger was said of all since.
+            if k == key:
+                found = one.alpha
+            elif k == ANY and one.fits(own.unit):
+                found = one.alpha if found is None else max(found, one.alpha)
+        return found
 
 
 def steps_to_reference(totals: Totals, one: Adjacency) -> int:
-    """How many steps of a release's alpha make up the reference alpha."""
+    """How many of a release's own steps make up the reference."""
     own = Step.of(one)
     return totals.in_force(one.key, own).steps(own)
 
 
 def refuse_exposed(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) -> None:
-    """Raise `LedgerRefused` if a release would mix private and public."""
+    """Raise `LedgerRefused` if a release would mix private and public.
+
+    One that protects a part of a parameter publishes the rest of it, in words like ``"capacity
+    outside of voltage>=220"``. What is protected must then stay the same part.
+    """
     for name in hidden:
         if name in totals.clear:
             raise LedgerRefused(
@@ -246,21 +243,12 @@ def refuse_exposed(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) 
                 "publishing it in clear would undo that guarantee.",
                 remedy="Make it private in this release too.",
             )
-
-
-def refuse_other_parts(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) -> None:
-    """Raise `LedgerRefused` if a parameter was, or is now, protected in another part.
-
-    A release that protects a part of a parameter publishes the rest of it, in words like
-    ``"capacity outside of voltage>=220"``. What is protected must then stay the same: another part
-    would publish what is private, or call private what is published.
-    """
     for name in hidden:
-        if name not in totals.private:
-            continue
-        before = {word for word in totals.clear if word.startswith(f"{name} {PART} ")}
-        now = {word for word in clear if word.startswith(f"{name} {PART} ")}
-        if before != now:
+        before, now = (
+            {word for word in words if word.startswith(f"{name} {PART} ")}
+            for words in (totals.clear, clear)
+        )
+        if name in totals.private and before != now:
             raise LedgerRefused(
                 f"Another part of {name} of {totals.dataset!r} was protected by ledger entry "
                 f"{totals.private[name]}.",
