@@ -245,7 +245,7 @@ def test_a_leak_of_the_program_is_caught(channel, tmp_path, screen, monkeypatch)
     from gridveil.grid import report
     from gridveil.privacy.ledger import Ledger
 
-    models, shown = report._models, grid_release._show_release
+    models, shown = report._models, grid_release._described
 
     def leaky_models(*given):
         section = models(*given)
@@ -258,10 +258,10 @@ def test_a_leak_of_the_program_is_caught(channel, tmp_path, screen, monkeypatch)
             grid_release.out().print(f"{value / 100:.5f} per unit")
         if channel == "ledger":
             Ledger().set_cap(f"load {value:.2f}", 5, alpha=30)
-        shown(*given, **options)
+        return shown(*given, **options)
 
     monkeypatch.setattr(report, "_models", leaky_models if channel == "bundle" else models)
-    monkeypatch.setattr(grid_release, "_show_release", leaky_end)
+    monkeypatch.setattr(grid_release, "_described", leaky_end)
     found = set.intersection(*(case.release(tmp_path / f"out-{k}", screen) for k in range(2)))
     assert [text for text in found if repr(value) in text]
 

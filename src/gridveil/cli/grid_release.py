@@ -14,7 +14,6 @@ from gridveil.cli.console import (
     LedgerOption,
     QuietOption,
     out,
-    plain,
     print_json,
     table,
 )
@@ -24,23 +23,19 @@ from gridveil.cli.grid_series import (
     TimeOption,
     check_alone,
     check_method,
+    described_series,
     evaluate_loads,
     refuse_without,
     series_alpha,
-    show_series_release,
 )
 from gridveil.cli.options import read_options, takes_options_of
-from gridveil.cli.outputs import REPORT, check_bundle, check_output
-from gridveil.cli.release_file import public_part
+from gridveil.cli.outputs import REPORT, check_output
 from gridveil.cli.releasing import (
     DatasetOption,
     DistinctOption,
     DryRunOption,
     Order,
     YesOption,
-    charge_fields,
-    charge_line,
-    noise_of,
 )
 from gridveil.cli.typed import (
     AvailabilityOption,
@@ -166,19 +161,7 @@ def release(
         check_alone({**alone, "--only": only, "--unlimited-above": unlimited_above}, parameter)
         check_method(method, usual=_USUAL)
     inputs = [case, *(str(one) for one in (population, series) if one is not None)]
-    order = Order(
-        check_bundle(output, inputs, ledger, force=force),
-        force,
-        ledger,
-        dataset,
-        distinct,
-        noise_of(ctx),
-        dry_run,
-        yes,
-        as_json,
-        quiet,
-        public_part("grid", ctx),
-    )
+    order = Order.of("grid", ctx, inputs)
 
     def make(progress: Progress) -> Any:
         network = read_network(
@@ -212,9 +195,7 @@ def release(
             **read_options(_ALL, method, options),
         )
 
-    show: Any = _show_release if series is None else show_series_release
-    if (done := order.carry_out(make)) is not None:
-        show(*done, as_json=as_json, quiet=quiet)
+    order.carry_out(make, _described if series is None else described_series)
 
 
 def evaluate(
@@ -270,40 +251,25 @@ def evaluate(
         out().print(f"The owner's report: {escape(str(written))}")
 
 
-def _show_release(made: GridRelease, placed: Path, *, as_json: bool, quiet: bool) -> None:
+def _described(made: GridRelease) -> tuple[str, list[str]]:
     import numpy as np
     from rich.markup import escape
 
     from gridveil.grid.io.fates import lines
     from gridveil.grid.report import left_out_words, served_words
-    from gridveil.release.plan import REPORT_FILE
 
-    if as_json:
-        paid = charge_fields(made.account)
-        print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
-    elif not quiet:
-        console = out()
-        served = int(np.isfinite(made.solutions.cost).sum())
-        console.print(
-            f"Released {made.public.entries:,} values of {', '.join(made.public.parameters)} to "
-            f"{escape(str(placed))}"
-        )
-        for sentence in made.statement.in_words:
-            console.print(f"  {escape(sentence)}")
-        if made.left_out:
-            console.print(f"  {left_out_words(made.left_out, made.population.size)}")
-        words = served_words(served, made.population.size)
-        if served == made.population.size:
-            console.print(f"  {words}")
-        else:
-            console.print(f"[bold red]WARNING:[/] {words} {_UNSERVED}")
-        if made.congestion is not None and made.congestion.doubtful:
-            console.print(f"[bold red]WARNING:[/] {made.congestion.words}")
-        for fate, columns, reason in lines(made.public.changes):
-            if fate != "released":
-                console.print(f"  {fate.capitalize()}: {escape(columns)} ({escape(reason[:-1])})")
-        console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
-        console.print(plain(charge_line(made.account)))
+    found, size = [], made.population.size
+    if made.left_out:
+        found.append(f"  {left_out_words(made.left_out, size)}")
+    served = int(np.isfinite(made.solutions.cost).sum())
+    words = served_words(served, size)
+    found.append(f"  {words}" if served == size else f"[bold red]WARNING:[/] {words} {_UNSERVED}")
+    if made.congestion is not None and made.congestion.doubtful:
+        found.append(f"[bold red]WARNING:[/] {made.congestion.words}")
+    for fate, columns, reason in lines(made.public.changes):
+        if fate != "released":
+            found.append(f"  {fate.capitalize()}: {escape(columns)} ({escape(reason[:-1])})")
+    return f"{made.public.entries:,} values of {', '.join(made.public.parameters)}", found
 
 
 def _show_evaluation(found: Evaluation) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.console import out, plain, print_json, table
-from gridveil.cli.releasing import charge_fields, charge_line
+from gridveil.cli.console import out, print_json, table
 from gridveil.errors import InputError
 from gridveil.grid.series.method import METHODS, Series
 
@@ -85,32 +84,18 @@ def series_alpha(alpha: Any) -> Any:
     return found
 
 
-def show_series_release(made: SeriesRelease, placed: Path, *, as_json: bool, quiet: bool) -> None:
-    """What was released, promised and charged."""
-    from rich.markup import escape
-
-    from gridveil.release.plan import REPORT_FILE
-
-    if as_json:
-        paid = charge_fields(made.account)
-        print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
-    elif not quiet:
-        console, clock = out(), made.clock
-        console.print(
-            f"Released {len(made.names):,} loads over {clock.days:,} days to {escape(str(placed))}"
+def described_series(made: SeriesRelease) -> tuple[str, list[str]]:
+    """What was released, and which hours can be served."""
+    found, clock = [], made.clock
+    moved, unserved = int(made.served.moved.sum()), int(made.served.unserved.sum())
+    if made.statement.body["settings"]["hours"] == "all":
+        found.append(
+            f"  {clock.size - unserved:,} of {clock.size:,} hours can be served; {moved:,} "
+            "were moved for it."
         )
-        for sentence in made.statement.in_words:
-            console.print(f"  {escape(sentence)}")
-        moved, unserved = int(made.served.moved.sum()), int(made.served.unserved.sum())
-        if made.statement.body["settings"]["hours"] == "all":
-            console.print(
-                f"  {clock.size - unserved:,} of {clock.size:,} hours can be served; {moved:,} "
-                "were moved for it."
-            )
-        for words in made.served.doubts():
-            console.print(f"[bold red]WARNING:[/] {words} Check --range and the generators.")
-        console.print(f"The report: {escape(str(placed / REPORT_FILE))}")
-        console.print(plain(charge_line(made.account)))
+    for words in made.served.doubts():
+        found.append(f"[bold red]WARNING:[/] {words} Check --range and the generators.")
+    return f"{len(made.names):,} loads over {clock.days:,} days", found
 
 
 def evaluate_loads(

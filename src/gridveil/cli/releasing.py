@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from gridveil.cli.console import err, out, plain, print_json, steps
+from gridveil.cli.outputs import check_bundle
+from gridveil.cli.release_file import public_part
 from gridveil.errors import InputError, LedgerWarning, PlanWarning, show_exact
 
 if TYPE_CHECKING:
@@ -73,9 +75,7 @@ class Listening:
     noise: NoiseSource
 
 
-def noise_of(ctx: typer.Context) -> NoiseSource | None:
-    """The source that an audit passed in; None in an ordinary run."""
-    return ctx.obj.noise if isinstance(ctx.obj, Listening) else None
+_TYPED = ("force", "ledger", "dataset", "distinct", "dry_run", "yes", "as_json", "quiet")
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,33 @@ class Order:
     quiet: bool
     request: Mapping[str, Any]
 
-    def carry_out(self, make: Callable[[Progress], Plan[R]]) -> tuple[R, Path] | None:
-        """Plan, ask, charge, run and write: the release and its folder; None for a dry run."""
+    @classmethod
+    def of(cls, kind: str, ctx: typer.Context, inputs: Sequence[Path | str]) -> Order:
+        """The order that was typed for a release command, which reads these inputs."""
+        typed = ctx.params
+        return cls(
+            target=check_bundle(typed["output"], inputs, typed["ledger"], force=typed["force"]),
+            noise=ctx.obj.noise if isinstance(ctx.obj, Listening) else None,
+            request=public_part(kind, ctx),
+            **{name: typed[name] for name in _TYPED},
+        )
+
+    def carry_out(
+        self,
+        make: Callable[[Progress], Plan[R]],
+        describe: Callable[[R], tuple[str, Sequence[str]]],
+    ) -> None:
+        """Plan, ask, charge, run, write, and say what was released; a dry run ends with the plan.
+
+        ``describe`` says what it is in a few words, and more in lines that may have markup.
+        """
         with self._under_way() as progress:
             progress("reading")
             planned = make(progress)
             planned.request = self.request
         if self.dry_run:
             show_plan(planned, as_json=self.as_json)
-            return None
+            return
         self._confirm(planned)
         with self._under_way() as progress:
             account = planned.charge(
@@ -126,7 +144,21 @@ class Order:
             )
             made = planned.run(account, progress)
             progress("writing the bundle and its report")
-            return made, made.write(self.target, force=self.force)
+            placed = made.write(self.target, force=self.force)
+        if self.as_json:
+            paid = charge_fields(made.account)
+            print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
+        elif not self.quiet:
+            from gridveil.release.plan import REPORT_FILE
+
+            what, more = describe(made)
+            out().print(f"Released {what} to {plain(placed)}")
+            for sentence in made.statement.in_words:
+                out().print(f"  {plain(sentence)}")
+            for line in more:
+                out().print(line)
+            out().print(f"The report: {plain(placed / REPORT_FILE)}")
+            out().print(plain(charge_line(made.account)))
 
     @contextmanager
     def _under_way(self) -> Iterator[Progress]:

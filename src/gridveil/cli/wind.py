@@ -13,22 +13,17 @@ from gridveil.cli.console import (
     LedgerOption,
     QuietOption,
     out,
-    plain,
     print_json,
     table,
 )
 from gridveil.cli.options import read_options, takes_options_of
-from gridveil.cli.outputs import REPORT, check_bundle, check_output
-from gridveil.cli.release_file import public_part
+from gridveil.cli.outputs import REPORT, check_output
 from gridveil.cli.releasing import (
     DatasetOption,
     DistinctOption,
     DryRunOption,
     Order,
     YesOption,
-    charge_fields,
-    charge_line,
-    noise_of,
 )
 from gridveil.errors import InputError
 from gridveil.wind.methods import BY_NAME
@@ -36,7 +31,7 @@ from gridveil.wind.methods import BY_NAME
 if TYPE_CHECKING:
     from gridveil.release.plan import Progress
     from gridveil.wind.evaluation import Evaluation
-    from gridveil.wind.release import WindPlan, WindRelease
+    from gridveil.wind.release import WindPlan
 
 app = typer.Typer(help="Release wind power records.", no_args_is_help=True)
 
@@ -131,20 +126,6 @@ def release(
     """
     from gridveil.wind import plan, read_records
 
-    order = Order(
-        check_bundle(output, source, ledger, force=force),
-        force,
-        ledger,
-        dataset,
-        distinct,
-        noise_of(ctx),
-        dry_run,
-        yes,
-        as_json,
-        quiet,
-        public_part("wind", ctx),
-    )
-
     def make(progress: Progress) -> WindPlan:
         records = read_records(
             source[0] if len(source) == 1 else source,
@@ -172,8 +153,9 @@ def release(
             **read_options(BY_NAME, method, options),
         )
 
-    if (done := order.carry_out(make)) is not None:
-        _show_release(*done, as_json=as_json, quiet=quiet)
+    Order.of("wind", ctx, source).carry_out(
+        make, lambda made: (f"{made.records.rows:,} records", ())
+    )
 
 
 @app.command()
@@ -240,21 +222,6 @@ def _features(text: str) -> Any:
             f"The features can't be used: {problem}.",
             remedy='For example: --features "rbf(5, 2.5, 12.5) + columns(temperature)".',
         ) from None
-
-
-def _show_release(made: WindRelease, placed: Path, *, as_json: bool, quiet: bool) -> None:
-    from gridveil.release.plan import REPORT_FILE
-
-    if as_json:
-        paid = charge_fields(made.account)
-        print_json({"bundle": str(placed), "charge": paid, "statement": made.statement.body})
-    elif not quiet:
-        console = out()
-        console.print(f"Released {made.records.rows:,} records to {plain(placed)}")
-        for sentence in made.statement.in_words:
-            console.print(f"  {plain(sentence)}")
-        console.print(f"The report: {plain(placed / REPORT_FILE)}")
-        console.print(plain(charge_line(made.account)))
 
 
 def _show_evaluation(found: Evaluation) -> None:

@@ -254,20 +254,9 @@ def release(
     ReleaseAborted
         If a computation on the private values failed; the charge stays.
     """
-    planned = plan(
-        network,
-        population,
-        epsilon=epsilon,
-        alpha=alpha,
-        method=method,
-        progress=progress,
-        **options,
-    )
-    if seed is None:
-        account = planned.charge(ledger, dataset=dataset, distinct=distinct)
-    else:
-        account = planned.study(seed)
-    return planned.run(account, progress)
+    what: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "method": method}
+    planned = plan(network, population, progress=progress, **what, **options)
+    return planned.release(ledger, dataset=dataset, distinct=distinct, seed=seed, progress=progress)
 
 
 def plan(

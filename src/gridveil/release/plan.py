@@ -308,6 +308,20 @@ class Plan(ABC, Generic[R]):
             made.statement = made.statement.with_request(self.request)
         return made
 
+    def release(
+        self,
+        ledger: Ledger | Path | str | None = None,
+        *,
+        dataset: str | None = None,
+        distinct: str | None = None,
+        seed: int | None = None,
+        progress: Progress = silent,
+    ) -> R:
+        """Charge the plan, as `charge` does, and run it; with a seed, `study` it instead."""
+        if seed is None:
+            return self.run(self.charge(ledger, dataset=dataset, distinct=distinct), progress)
+        return self.run(self.study(seed), progress)
+
     @abstractmethod
     def _run(self, account: Account, progress: Progress) -> R:
         """Run the method on the sealed data."""

@@ -199,43 +199,16 @@ def release(
     features
         Public features of the regression whose results the records keep; bumps every 2.5 m/s over
         the range of wind speeds by default.
-    dataset
-        The ledger's name for the data, which is in the statement. It may be left out if
-        `read_records` was given one, or once the ledger knows the data.
-    distinct
-        Why this is not the data of another dataset that it looks like; the ledger keeps it.
-    ledger
-        A ledger or its file; the user's own by default.
-    seed
-        For studies on public data only: seeded noise, no ledger, no guarantee.
-    progress
-        Called with a few words as each step begins.
+    dataset, distinct, ledger, seed, progress
+        As in `gridveil.grid.release`, and so are the errors. The dataset may also be left out if
+        `read_records` was given one.
     **options
         Options of the method named: ``nominal=0.02``, for example. `Tuned`, `Wpo` and `Laplace`
         have the list.
-
-    Raises
-    ------
-    InputError, LedgerRefused
-        Before anything is charged.
-    ReleaseAborted
-        If a computation on the private records failed; the charge stays.
     """
-    planned = plan(
-        records,
-        epsilon=epsilon,
-        alpha=alpha,
-        protect=protect,
-        method=method,
-        features=features,
-        progress=progress,
-        **options,
-    )
-    if seed is None:
-        account = planned.charge(ledger, dataset=dataset, distinct=distinct)
-    else:
-        account = planned.study(seed)
-    return planned.run(account, progress)
+    what: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "protect": protect}
+    planned = plan(records, method=method, features=features, progress=progress, **what, **options)
+    return planned.release(ledger, dataset=dataset, distinct=distinct, seed=seed, progress=progress)
 
 
 def plan(

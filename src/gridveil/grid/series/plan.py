@@ -161,23 +161,12 @@ def release_series(
     network, series, epsilon, alpha, protect, options
         As in `plan_series`: what is private, the guarantee, and how the release is made.
     dataset, distinct, ledger, seed, progress
-        As in `gridveil.grid.release`.
-
-    Raises
-    ------
-    InputError, LedgerRefused
-        Before anything is charged.
-    ReleaseAborted
-        If a computation on the private values failed; the charge stays.
+        As in `gridveil.grid.release`, and so are the errors.
     """
-    planned_one = plan_series(
-        network, series, epsilon=epsilon, alpha=alpha, protect=protect, progress=progress, **options
+    what: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "protect": protect}
+    return plan_series(network, series, progress=progress, **what, **options).release(
+        ledger, dataset=dataset, distinct=distinct, seed=seed, progress=progress
     )
-    if seed is None:
-        account = planned_one.charge(ledger, dataset=dataset, distinct=distinct)
-    else:
-        account = planned_one.study(seed)
-    return planned_one.run(account, progress)
 
 
 def plan_series(
