@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from gridveil.studies import drawing
 from gridveil.studies.drawing import BLACK, GREY
-from gridveil.studies.plan import Cell, Measures, Study
-from gridveil.studies.turbine import COLOURS, MEASURES, NAMES, Turbine, WindWorld, paper_turbine
+from gridveil.studies.plan import Cell, Measures
+from gridveil.studies.turbine import COLOURS, MEASURES, NAMES, Turbine, TurbineStudy, WindWorld
 from gridveil.studies.wording import of_capacity, table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
-class Fig2(Study):
+class Fig2(TurbineStudy):
     """Released records of each method for growing alpha, over wind speed."""
 
     name = "fig2"
@@ -36,25 +36,10 @@ class Fig2(Study):
 
     alphas: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3)
     methods: tuple[str, ...] = ("laplace", "wpo", "tuned")
-    epsilon: float = 1.0
-    rows: int = 1000
-    data_seed: int = 0
 
     def cells(self) -> list[Cell]:
-        """One a method and alpha."""
-        return [
-            {"method": method, "alpha": alpha, "epsilon": self.epsilon}
-            for method in self.methods
-            for alpha in self.alphas
-        ]
-
-    def prepare(self) -> Turbine:
-        """The paper's records."""
-        return paper_turbine(self.rows, self.data_seed)
-
-    def world(self, shared: Turbine) -> WindWorld:
-        """The regression on them."""
-        return WindWorld(shared)
+        """One for each method and alpha."""
+        return self.each(self.methods)
 
     def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
         """One release."""

@@ -3,63 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.studies import drawing
-from gridveil.studies.plan import Cell, Measures, Study
-from gridveil.studies.turbine import (
-    COLOURS,
-    MARKERS,
-    MEASURES,
-    NAMES,
-    Turbine,
-    WindWorld,
-    paper_turbine,
-)
+from gridveil.studies.plan import Cell
+from gridveil.studies.turbine import COLOURS, MARKERS, NAMES, Turbine, TurbineStudy, WindWorld
 from gridveil.studies.wording import band, inside, listed, of_capacity, percent, table
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-ALPHAS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
-
 
 @dataclass(frozen=True)
-class Fig3(Study):
+class Fig3(TurbineStudy):
     """Loss of the regression on released records: mean and 90% band of many runs."""
 
     name = "fig3"
-    measures: ClassVar = MEASURES
 
-    alphas: tuple[float, ...] = ALPHAS
     methods: tuple[str, ...] = ("laplace", "wpo", "tuned")
-    epsilon: float = 1.0
-    rows: int = 1000
-    data_seed: int = 0
 
     def cells(self) -> list[Cell]:
-        """One a method and alpha."""
-        return [
-            {"method": method, "alpha": alpha, "epsilon": self.epsilon}
-            for method in self.methods
-            for alpha in self.alphas
-        ]
-
-    def prepare(self) -> Turbine:
-        """The paper's records."""
-        return paper_turbine(self.rows, self.data_seed)
-
-    def world(self, shared: Turbine) -> WindWorld:
-        """The regression on them."""
-        return WindWorld(shared)
-
-    def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
-        """One release, measured."""
-        return world.compare(world.release(cell, seed))
+        """One for each method and alpha."""
+        return self.each(self.methods)
 
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
         """Loss against alpha."""

@@ -7,24 +7,15 @@ its epsilon, not in a picture of its results.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.studies import drawing
-from gridveil.studies.fig3 import ALPHAS
-from gridveil.studies.plan import Cell, Measures, Study
+from gridveil.studies.plan import Cell, Measures
 from gridveil.studies.published_wind import SHARE, published_wind, squared_loss_epsilon
-from gridveil.studies.turbine import (
-    COLOURS,
-    MARKERS,
-    MEASURES,
-    NAMES,
-    Turbine,
-    WindWorld,
-    paper_turbine,
-)
+from gridveil.studies.turbine import COLOURS, MARKERS, NAMES, Turbine, TurbineStudy, WindWorld
 from gridveil.studies.verdicts import verdict_table, wind_verdicts
 from gridveil.studies.wording import band, of_capacity, table
 
@@ -37,39 +28,21 @@ VERSIONS = ("published", "wpo", "tuned")
 
 
 @dataclass(frozen=True)
-class HonestWind(Study):
+class HonestWind(TurbineStudy):
     """What the same settings give with the published code's noise, and with correct noise."""
 
     name = "honest-wind"
-    measures: ClassVar = MEASURES
-
-    alphas: tuple[float, ...] = ALPHAS
-    epsilon: float = 1.0
-    rows: int = 1000
-    data_seed: int = 0
 
     def cells(self) -> list[Cell]:
-        """One a version and alpha."""
-        return [
-            {"method": version, "alpha": alpha, "epsilon": self.epsilon}
-            for version in VERSIONS
-            for alpha in self.alphas
-        ]
-
-    def prepare(self) -> Turbine:
-        """The paper's records."""
-        return paper_turbine(self.rows, self.data_seed)
-
-    def world(self, shared: Turbine) -> WindWorld:
-        """The regression on them."""
-        return WindWorld(shared)
+        """One for each version and alpha."""
+        return self.each(VERSIONS)
 
     def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
         """One release, by mechanisms or as the published code makes it."""
         if cell["method"] == "published":
             alpha, epsilon = float(cell["alpha"]), float(cell["epsilon"])
             return world.compare(published_wind(world, alpha, epsilon, seed))
-        return world.compare(world.release(cell, seed))
+        return super().run(world, cell, seed)
 
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
         """The loss of all versions, and the epsilon that the loss really costs."""

@@ -6,9 +6,11 @@ here in clear: that is what makes a comparison with them, and seeded noise, perm
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError
 from gridveil.privacy.exact import exact
 from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
-from gridveil.studies.plan import Cell
+from gridveil.studies.plan import Cell, Measures, Study
 from gridveil.wind.demo import made_up
 from gridveil.wind.features import RBF, Features
 from gridveil.wind.methods import Wpo
@@ -105,6 +107,40 @@ MEASURES = {
     "weight_error": pa.float64(),
 }
 """What `WindWorld.compare` measures."""
+
+ALPHAS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
+
+
+@dataclass(frozen=True)
+class TurbineStudy(Study):
+    """Releases of the paper's records, for growing alpha."""
+
+    measures: ClassVar = MEASURES
+
+    alphas: tuple[float, ...] = ALPHAS
+    epsilon: float = 1.0
+    rows: int = 1000
+    data_seed: int = 0
+
+    def each(self, methods: Sequence[str]) -> list[Cell]:
+        """One cell for each of the methods and each alpha."""
+        return [
+            {"method": method, "alpha": alpha, "epsilon": self.epsilon}
+            for method in methods
+            for alpha in self.alphas
+        ]
+
+    def prepare(self) -> Turbine:
+        """The paper's records."""
+        return paper_turbine(self.rows, self.data_seed)
+
+    def world(self, shared: Turbine) -> WindWorld:
+        """The regression on them."""
+        return WindWorld(shared)
+
+    def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
+        """One release, measured."""
+        return world.compare(world.release(cell, seed))
 
 
 def paper_turbine(rows: int, seed: int) -> Turbine:

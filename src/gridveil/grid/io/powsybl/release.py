@@ -30,7 +30,6 @@ CARRIERS = {
 """Elements that have the values of a parameter."""
 _TEXTS = ("name", "pairingKey", "geographicalTags", "tso", "country")
 _LABEL = re.compile(r"[\w #/+-]{1,60}")
-_REFERENCES = ("regulatingTerminal", "terminalRef")
 _SIDES = {f"{tag}{side}": tag for tag in ("operationalLimitsGroup",) for side in ("", *"123")}
 _SIDES |= {f"{tag}TapChanger{side}": f"{tag}TapChanger" for tag in ("ratio", "phase") for side in
            ("", *"123")}  # fmt: skip

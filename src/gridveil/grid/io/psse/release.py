@@ -21,7 +21,6 @@ _KEY = re.compile(r"[\w&*@-]{1,2}")
 _NEUTRAL = {"VM": "1.0", "ZX": "1.0", "GTAP": "1.0"}
 _LAST = {"LOAD": "PL", "GEN": "PB"}
 _RATE = re.compile(r"RATE[A-C0-9]+(_[123])?")
-_OF_PAIR = re.compile(r"(R|X|SBASE)([123]_[123])")
 
 
 def strip(
