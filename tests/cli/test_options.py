@@ -18,7 +18,7 @@ OPTIONS = [
     for name in options.about()
 ]
 NEEDED = {"total_share": "load", "published_total": "load"}
-TOGETHER = {"time_limit": ("--restoration", "exact")}
+TOGETHER = {"emergency": ("--contingencies", "all"), "time_limit": ("--restoration", "exact")}
 
 
 def run(*words):

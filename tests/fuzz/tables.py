@@ -11,8 +11,8 @@ from fuzz.verdicts import wrong_unless
 
 from gridveil.errors import InputError
 from gridveil.grid import problems
+from gridveil.grid.io import check_writable
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.release import check_writable
 
 ODD: list[Any] = [
     np.nan, None, pd.NA, np.inf, -np.inf, 0, -0.0, -1, 1, 2.5, 7, 99, 1e308, -1e308, 5e-324, 1e20,

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from gridveil import grid
 from gridveil.cli.main import app
 from gridveil.grid.cases import rts96
-from gridveil.grid.evaluation import Reference, evaluate
+from gridveil.grid.evaluation import evaluate
+from gridveil.grid.model_errors import Reference
 from gridveil.grid.release import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")

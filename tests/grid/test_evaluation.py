@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from gridveil import grid
 from gridveil.cli.main import app
 from gridveil.grid import read_case
-from gridveil.grid.evaluation import Reference, evaluate, parameter_errors
+from gridveil.grid.evaluation import evaluate, parameter_errors
+from gridveil.grid.model_errors import Reference
 from gridveil.grid.opf.engine import solve_population
 
 

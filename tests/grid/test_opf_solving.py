@@ -359,7 +359,7 @@ def test_limits_that_cross_are_left_to_the_rows():
     network = random_network(4)
     form, _ = formulation(network, Slack(lines=True, price=50))
     batch = form.batch(Population(1), np.full(len(network.branches), -3.0))
-    assert not fits(batch, 0)
+    assert not fits(form, batch, 0)
     status, found = ladder_module.Ladder(form, tolerance=1e-9).solve(batch)
     assert status[0] <= Status.TIGHT
     assert found.gap[0] <= 1e-9

@@ -136,6 +136,8 @@ SECRETS = {
             "capacity-by-class", ("capacity",), classes=({"from=2": 25, "others": 5}, (1, 0, 1))
         ),
         Secret("load-of-known-total", ("load",), {"published_total": 110.0}, total=True),
+        Secret("capacity-after-outages", ("capacity",), {"contingencies": "all"}),
+        Secret("load-after-outages", ("load",), {"contingencies": "all", "emergency": 1.5}),
         Secret("capacity-in-ac", ("capacity",), {"ac": True}),
         Secret("load-in-ac", ("load",), {"ac": True, "power_factor": 0.95}),
         Secret("generator-limit-in-ac", ("generator_limit",), {"ac": True}),

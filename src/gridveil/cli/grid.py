@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gridveil.grid.model.network import Network
     from gridveil.grid.model.population import Population
     from gridveil.grid.opf.engine import Solutions
+    from gridveil.grid.opf.outages import Contingencies
 
 app = typer.Typer(help="Release networks; populations of optimal power flow.", no_args_is_help=True)
 app.command()(release)
@@ -151,6 +152,18 @@ def solve(
         bool,
         typer.Option("--ac", help="AC power flow instead: voltages, losses, ratings in MVA."),
     ] = False,
+    outages: Annotated[
+        str | None,
+        typer.Option(
+            "--contingencies",
+            help="Outages that every dispatch must survive: all, or a file with one branch in "
+            "each line.",
+        ),
+    ] = None,
+    emergency: Annotated[
+        float | None,
+        typer.Option(help="Ratings after an outage, as a multiple of the normal ones: 1.2."),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -188,12 +201,14 @@ def solve(
     Example: [cyan]gridveil grid solve rts96 --population models.parquet --json[/]
     """
     from gridveil.cli.console import counted
-    from gridveil.grid import check, solve_population
+    from gridveil.grid import Certified, check, solve_population
     from gridveil.grid.model.population import Population
 
     if ac:
         only_dc = {"--model": model, "--slack-price": slack_price, "--convention": convention}
+        only_dc |= {"--contingencies": outages, "--emergency": emergency}
         check_only_dc({**only_dc, "--workers": workers, "--cluster": cluster})
+    wanted = None if outages is None else Certified.read("contingencies", outages)
     check_output(output, PARQUET, (case, population_file))
     check_output(plot, PICTURE, (case, population_file))
     network = read_network(
@@ -204,6 +219,7 @@ def solve(
     if ac:
         solve_ac(network, models, output=output, plot=plot, as_json=as_json, quiet=quiet)
         return
+    given = Certified(contingencies=wanted, emergency=emergency).outages(network)
     with counted("solving", quiet=quiet or as_json) as progress, _executor(cluster) as executor:
         found = solve_population(
             network,
@@ -215,12 +231,13 @@ def solve(
             executor=executor,
             workers=workers,
             progress=progress,
+            contingencies=given,
         )
     if output is not None:
         _write(found, output)
     if plot is not None:
         _plot(network, models, found, plot)
-    _show(network, found, as_json=as_json, quiet=quiet)
+    _show(network, found, given, as_json=as_json, quiet=quiet)
 
 
 def _executor(address: str | None) -> Any:
@@ -266,18 +283,27 @@ def _plot(network: Network, models: Population | None, found: Solutions, path: P
     draw_network(network, np.nan_to_num(loading).mean(0), path, title=title)
 
 
-def _show(network: Network, found: Solutions, *, as_json: bool, quiet: bool) -> None:
+def _show(
+    network: Network,
+    found: Solutions,
+    outages: Contingencies | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     import numpy as np
 
     from gridveil.grid.opf.engine import Status
 
     finite = found.cost[np.isfinite(found.cost)]
+    apart = [] if outages is None else [network.branches.name[k] for k in outages.left_out]
     if as_json:
+        said = {} if outages is None else {"outages_left_out": apart}
         if len(found) == 1:
-            print_json({"cost": _number(found.cost[0]), **_one(found, 0)})
+            print_json({"cost": _number(found.cost[0]), **_one(found, 0), **said})
         else:
             costs = [_number(cost) for cost in found.cost]
-            print_json({"cost": costs, "infeasible": len(found) - len(finite)})
+            print_json({"cost": costs, "infeasible": len(found) - len(finite), **said})
         return
     if quiet:
         return
@@ -292,6 +318,8 @@ def _show(network: Network, found: Solutions, *, as_json: bool, quiet: bool) -> 
             shown.add_row(f"{some.sum():,}", status.name.lower(), *figures, gap)
     out().print(plain(network.name))
     out().print(shown)
+    if apart:
+        out().print(f"Outages left out, which cut the network apart: {plain(', '.join(apart))}")
 
 
 def _one(found: Solutions, index: int) -> dict[str, Any]:

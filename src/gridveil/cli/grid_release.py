@@ -48,7 +48,8 @@ from gridveil.grid.methods import METHODS
 from gridveil.grid.series.method import METHODS as SERIES
 
 if TYPE_CHECKING:
-    from gridveil.grid.evaluation import Evaluation, ModelErrors
+    from gridveil.grid.evaluation import Evaluation
+    from gridveil.grid.model_errors import ModelErrors
     from gridveil.grid.release import GridRelease
     from gridveil.release.plan import Progress
 

@@ -24,7 +24,10 @@ DATA = "data"
 # Said on the command line each time, and no part of what is released.
 _SPOKEN = ("help", "yes", "dry_run", "json", "quiet", "force")
 # The owner's own: paths, and names in the ledger. The rest goes into the statement.
-_OWNERS = (DATA, "output", "ledger", "dataset", "distinct", "population", "series", "snapshot")
+_OWNERS = (
+    *(DATA, "output", "ledger", "dataset", "distinct", "population", "series", "snapshot"),
+    "contingencies",
+)
 _LONGEST = 1_000_000  # bytes of a file
 
 

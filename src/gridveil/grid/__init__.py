@@ -18,6 +18,7 @@ from gridveil.grid.model.population import Population, sample_population
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.ac.engine import AcSolutions, AcStatus, solve_ac
 from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
+from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.release import GridPlan, GridRelease, plan, release
 from gridveil.grid.series.evaluation import SeriesEvaluation, evaluate_series
 from gridveil.grid.series.method import Series
@@ -31,6 +32,7 @@ __all__ = [
     "Branches",
     "Buses",
     "Certified",
+    "Contingencies",
     "Engine",
     "Generators",
     "GridPlan",
@@ -50,6 +52,7 @@ __all__ = [
     "Status",
     "cases",
     "check",
+    "contingencies",
     "evaluate",
     "evaluate_series",
     "plan",

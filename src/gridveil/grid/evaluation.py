@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.ac_errors import AcErrors, ac_errors
@@ -27,7 +26,8 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, sample_like
 from gridveil.grid.model.problem import with_linear_costs
 from gridveil.grid.model.selection import Declared, pairs
-from gridveil.grid.opf.engine import Solutions, solve_population
+from gridveil.grid.model_errors import ModelErrors, Reference
+from gridveil.grid.opf.outages import contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture
 from gridveil.grid.release import KIND, POPULATION_FILE
 from gridveil.privacy.statement import Statement
@@ -35,12 +35,6 @@ from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.attack import Inference, infer
 from gridveil.report.page import owner_page
 from gridveil.report.parts import Picture
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
-_CONGESTED = 1e-4
-_PAID = 1e-6
 
 
 @dataclass(frozen=True)
@@ -74,45 +68,6 @@ class ParameterError:
 
 
 @dataclass(frozen=True)
-class ModelErrors:
-    """What some models do on the released network, beside the real one.
-
-    Parameters
-    ----------
-    size
-        How many there are.
-    models
-        How many have a solution on the real network: those are compared.
-    infeasible
-        The share of them without one on the released network, %.
-    cost_error
-        The paper's ``Delta C``: mean of ``|C(real) - C^R(released)| / C(real)``, %, over the
-        models that cost something; nan where none does.
-    penalised
-        In how many of them ``C^R`` holds penalties for broken limits.
-    bias
-        The same with its sign: above 0 where the released network is dearer.
-    price_error
-        Mean error of nodal prices, $/MWh, over the models that both networks serve; nan where
-        there are none.
-    missed, added
-        Of the pairs of a model and a line that is congested in it on the real network, the share
-        that is not on the released one, %; and the other way round. nan where there are no such
-        pairs.
-    """
-
-    size: int
-    models: int
-    infeasible: float
-    cost_error: float
-    penalised: int
-    bias: float
-    price_error: float
-    missed: float
-    added: float
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """What the owner may know of a release, and nobody else.
 
@@ -133,6 +88,9 @@ class Evaluation:
         they are. A release that is no better than these is of no use.
     ac
         Errors in AC on the population and on models never seen, if it was certified in AC.
+    secured
+        Errors on both with dispatches that survive every listed outage, if there are any: models
+        that the real network can serve so.
     """
 
     parameters: tuple[ParameterError, ...]
@@ -146,6 +104,7 @@ class Evaluation:
     inference: tuple[Inference, ...] = ()
     pictures: tuple[Picture, ...] = field(repr=False, default=())
     ac: tuple[AcErrors, AcErrors] | None = None
+    secured: tuple[ModelErrors, ModelErrors] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything, marked as the owner's."""
@@ -159,6 +118,7 @@ class Evaluation:
             "controls": {name: _plain(errors) for name, errors in self.controls},
             "penalty": self.penalty,
             "ac": None if self.ac is None else [one.to_json() for one in self.ac],
+            "secured": None if self.secured is None else [_plain(one) for one in self.secured],
             "inference": [asdict(one) for one in self.inference],
         }
 
@@ -171,58 +131,6 @@ class Evaluation:
             If the file would be inside a bundle, or can't be written.
         """
         return write_owner_file(path, owner_page(self.statement, owner_sections(self), OWNER_MARK))
-
-
-class Reference:
-    """The real network's answers to a population, computed once for all releases.
-
-    Parameters
-    ----------
-    network
-        The real network.
-    models
-        Models to compare on; those without a solution on the real network are left out.
-    """
-
-    def __init__(self, network: Network, models: Population) -> None:
-        self.models = models
-        self._found = _solve(network, models)
-        self.served: Bools = np.isfinite(self._found.cost)
-        if not self.served.any():
-            raise InputError(
-                "No model of the population has a solution on the real network.",
-                remedy="Compare on other models: --unseen FILE.",
-            )
-
-    def errors(self, released: Network, *, penalty: float, adequate: bool = True) -> ModelErrors:
-        """How far a released network's answers are from them."""
-        ok, real = self.served, self._found
-        found = _solve(released, self.models)
-        relaxed = solve_population(
-            released,
-            self.models,
-            model="relaxed" if adequate else ("relaxed", "shed"),
-            slack_price=penalty,
-        )
-        priced = ok & (real.cost != 0)
-        change = (relaxed.cost - real.cost)[priced] / np.abs(real.cost[priced])
-        both = ok & np.isfinite(found.cost)
-        prices = np.abs(_kept(found.nodal_price)[both] - _kept(real.nodal_price)[both])
-        was = _kept(real.line_price)[both] > _CONGESTED
-        now = _kept(found.line_price)[both] > _CONGESTED
-        # A penalty was paid where breaking limits is cheaper than keeping them.
-        penalised = ok & (found.cost > relaxed.cost + _PAID * np.abs(relaxed.cost))
-        return ModelErrors(
-            size=self.models.size,
-            models=int(ok.sum()),
-            infeasible=100 * float(np.isinf(found.cost[ok]).mean()),
-            cost_error=100 * _mean(np.abs(change)),
-            penalised=int(penalised.sum()),
-            bias=100 * _mean(change),
-            price_error=_mean(prices[np.isfinite(prices)]),
-            missed=_share(was & ~now, was),
-            added=_share(now & ~was, now),
-        )
 
 
 def evaluate(
@@ -274,6 +182,10 @@ def evaluate(
     def errors(reference: Reference, network: Network) -> ModelErrors:
         return reference.errors(network, penalty=penalty, adequate=adequate)
 
+    def secured(models: Population) -> Reference:
+        wanted, rated = settings["contingencies"], settings["emergency"]
+        return Reference(real, models, contingencies(released, wanted, rated))
+
     curved = "cost" in parameters and has_curves(given.generators, declared.chosen(given, "cost"))
     unseen_by = Reference(real, others)
     return Evaluation(
@@ -292,6 +204,9 @@ def evaluate(
         tuple(values_picture(name, *pairs(real, released, name, declared)) for name in parameters),
         (ac_errors(real, released, population), ac_errors(real, released, others))
         if settings.get("ac")
+        else None,
+        (errors(secured(population), released), errors(secured(others), released))
+        if settings.get("contingencies")
         else None,
     )
 
@@ -353,10 +268,6 @@ def _plain(errors: ModelErrors | None) -> dict[str, Any] | None:
     return {n: value if math.isfinite(value) else None for n, value in asdict(errors).items()}
 
 
-def _solve(network: Network, models: Population) -> Solutions:
-    return solve_population(network, models, keep=("cost", "line_price", "nodal_price"))
-
-
 def _check_same(real: Network, released: Network) -> None:
     remedy = "Give the network that the release was made from."
     for table in ("buses", "generators", "branches"):
@@ -382,16 +293,3 @@ def _statement(folder: Path) -> Statement:
             remedy="Name the folder of a grid release.",
         )
     return statement
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if values.size else float("nan")
-
-
-def _share(part: Bools, whole: Bools) -> float:
-    return 100 * float(part.sum() / whole.sum()) if whole.any() else float("nan")
-
-
-def _kept(values: Floats | None) -> Floats:
-    assert values is not None
-    return values

@@ -12,8 +12,9 @@ from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Table
 
 if TYPE_CHECKING:
-    from gridveil.grid.evaluation import Evaluation, ModelErrors, ParameterError
+    from gridveil.grid.evaluation import Evaluation, ParameterError
     from gridveil.grid.model.network import Floats
+    from gridveil.grid.model_errors import ModelErrors
 
 _VALUES = "parameter", "entries", "mean error", "largest error", "released total", "real total"
 _MODELS = (
@@ -122,6 +123,10 @@ def figure(value: float, form: str, unit: str = "") -> str:
 def model_rows(found: Evaluation) -> list[tuple[str, ModelErrors]]:
     """The errors on models, each with its name."""
     beside = list(found.controls)
+    if found.secured is not None:
+        after = f"after {found.statement.body['settings']['outages']:,} outages"
+        names = (f"population, {after}", f"never seen, {after}")
+        beside = [*zip(names, found.secured, strict=True), *beside]
     if found.population_with_curves is None or found.unseen_with_curves is None:
         return [("population", found.population), ("never seen", found.unseen), *beside]
     return [

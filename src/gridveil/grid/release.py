@@ -21,7 +21,7 @@ from gridveil.errors import InputError, wrong_type
 from gridveil.grid.congestion import Congestion, congestion
 from gridveil.grid.facts import KIND as KIND
 from gridveil.grid.facts import facts
-from gridveil.grid.io import SUFFIXES, Source, module_of
+from gridveil.grid.io import check_writable, network_suffix
 from gridveil.grid.methods import METHODS, Method
 from gridveil.grid.methods.method import Outcome, Prepared, Task, run
 from gridveil.grid.methods.paper import Paper, Unrestored
@@ -42,7 +42,13 @@ from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.model.selection import Declared, declared
 from gridveil.grid.model.steps import steps_of
 from gridveil.grid.opf.engine import Solutions, solve_population
-from gridveil.grid.report import error_bars, grid_sections, loading_snippets, served_words
+from gridveil.grid.report import (
+    error_bars,
+    grid_sections,
+    loading_snippets,
+    served_words,
+    survived_words,
+)
 from gridveil.grid.unusual import assumed, unusual
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
@@ -77,6 +83,7 @@ class GridRelease(Release):
         self.population: Population = task.problem.models
         self.values: Floats = outcome.values
         self.data: Network = self.public.with_values(outcome.values)
+        self._outages = task.options.outages
         files = {
             f"network{network_suffix(self.data)}": lambda path: self.data.write_release(
                 path, self.public.parameters
@@ -97,6 +104,14 @@ class GridRelease(Release):
             self.data, self.population, keep=("cost", "flow", "line_price", "nodal_price")
         )
 
+    @cached_property
+    def secured(self) -> Solutions | None:
+        """The models with dispatches that survive the listed outages, if there are any."""
+        outages = self._outages(self.data)
+        if outages is None:
+            return None
+        return solve_population(self.data, self.population, contingencies=outages)
+
     def sections(self) -> tuple[Section, ...]:
         """A map of the released network, and what the models do on it."""
         return grid_sections(self.data, self.public, self.values, self.population, self.solutions)
@@ -104,7 +119,10 @@ class GridRelease(Release):
     def quality(self) -> tuple[str, ...]:
         """See `Release.quality`: with how many models the released network serves."""
         served = int(np.isfinite(self.solutions.cost).sum())
-        return *super().quality(), served_words(served, self.population.size)
+        words = [served_words(served, self.population.size)]
+        if self.secured is not None:
+            words.append(survived_words(self.secured, self.statement.body["settings"]["outages"]))
+        return *super().quality(), *words
 
     def loading(self) -> tuple[Snippet, ...]:
         """Code that loads the released network."""
@@ -192,7 +210,8 @@ class GridPlan(Plan[GridRelease]):
     def assumed(self) -> dict[str, str]:
         """See `Plan.assumed`."""
         known = self.problem, self.terms.adjacency, self.prepared
-        return assumed(*known, self.declared, self.left_out)
+        found = assumed(*known, self.declared, self.left_out)
+        return found | self.options.assumed(self.problem)
 
     @cached_property
     def unusual(self) -> tuple[str, ...]:
@@ -359,26 +378,3 @@ def plan(
     alphas = {name: one.alpha for name, one in zip(public.parameters, adjacency, strict=True)}
     prepared = chosen.prepare(problem, alphas, total)
     return GridPlan(sealed, problem, chosen, adjacency, total, prepared, said, left_out)
-
-
-def check_writable(public: PublicNetwork) -> None:
-    """Put public numbers in place of the private ones and make the released file of that.
-
-    What can't be written must be known before anything is charged.
-    """
-    if public.source is None:
-        return  # a file that is written from the model alone
-    low, high = public.low, public.high
-    values = (low + high) / 2
-    if "generator_limit" in public.parts:
-        part = public.parts["generator_limit"]
-        upper = part.start + int(public.support["p_min"].sum())
-        values[part.start : upper] = low[part.start : upper]
-        values[upper : part.stop] = high[upper : part.stop]
-    module_of(public.source.kind).write_release(public.with_values(values), None, public.parameters)
-
-
-def network_suffix(network: Network) -> str:
-    """How the file of a released network ends, by the format that it came from."""
-    kind = network.source.kind if isinstance(network.source, Source) else "matpower"
-    return next(suffix for suffix, name in SUFFIXES.items() if name == kind)

@@ -225,6 +225,15 @@ def served_words(served: int, size: int) -> str:
     )
 
 
+def survived_words(found: Solutions, outages: int) -> str:
+    """How many models the released network serves after each of some outages."""
+    served = int(np.isfinite(found.cost).sum())
+    return (
+        f"It serves {served:,} of {len(found):,} models with one dispatch that survives each of "
+        f"{outages:,} listed outages (in DC)."
+    )
+
+
 def _paint(
     figure: object,
     axes: object,

@@ -10,7 +10,7 @@ from gridveil.cli import typed
 from gridveil.errors import InputError, show_exact
 from gridveil.grid import cases, release
 from gridveil.grid.controls import unlimited
-from gridveil.grid.evaluation import Reference, parameter_errors
+from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.methods import METHODS, PENALTY
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
@@ -23,6 +23,7 @@ from gridveil.grid.model.population import (
 from gridveil.grid.model.problem import neighbours
 from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import check_ranges, ranges_of
+from gridveil.grid.model_errors import Reference
 from gridveil.planning.kind import (
     Choice,
     Field,

@@ -25,11 +25,18 @@ from gridveil.grid.methods.method import (
 from gridveil.grid.methods.noisy import NoisyEntries
 from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.covariates import Covariates
+from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import Parameter
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.ac.numbers import ac_numbers
 from gridveil.grid.opf.ac.programme import casadi
+from gridveil.grid.opf.outages import (
+    Contingencies,
+    check_contingencies,
+    contingencies,
+    read_contingencies,
+)
 from gridveil.grid.restoration.cells import Noisy
 from gridveil.grid.restoration.convexity import relieve
 from gridveil.grid.restoration.experts import learn
@@ -38,6 +45,8 @@ from gridveil.grid.restoration.prior import Estimate, estimate
 from gridveil.grid.restoration.project import serve
 from gridveil.privacy.exact import Exact, exact
 from gridveil.release.options import Within, flag, flagged, numbers, option, share
+
+_EMERGENCY = 1.2
 
 
 def _share(name: str, given: Exact) -> Fraction:
@@ -85,6 +94,11 @@ class Certified(Method):
         Capacities: the public ratings in MW, one of which every capacity has.
     ac
         Serve every model in AC power flow too; capacities are then limits of MVA.
+    contingencies
+        Serve every model with a dispatch that survives the outage of each of these branches, one at
+        a time: ``"all"``, or their names. Outages that cut the network apart are left out.
+    emergency
+        Ratings after an outage, as a public multiple of the normal ones.
     """
 
     method: ClassVar[str] = "certified"
@@ -132,17 +146,56 @@ class Certified(Method):
         example="yes",
         default="DC alone",
     )
+    contingencies: str | tuple[str | int, ...] | None = option(
+        None,
+        help="outages to survive: all, or a file with one branch in each line",
+        check=check_contingencies,
+        read=read_contingencies,
+        example="all",
+        default="none",
+    )
+    emergency: float | None = option(
+        None,
+        help="ratings after an outage, as a multiple of the normal ones",
+        check=Within(1.0, 10.0),
+        example="1.2",
+        default=f"{_EMERGENCY:g} with contingencies",
+    )
 
     def _check_together(self) -> None:
         if self.published_total is not None and self.total_share:
             raise InputError(
                 "A total that is published need not be bought.", remedy="Leave total_share out."
             )
+        if self.emergency is not None and self.contingencies is None:
+            raise InputError(
+                "Emergency ratings are for outages, and none are listed.",
+                remedy="Give contingencies, or leave emergency out.",
+            )
 
     @property
     def known_total(self) -> float | None:
         """The total load in MW, if it is published."""
         return self.published_total
+
+    def outages(self, network: Network) -> Contingencies | None:
+        """The outages of a network that its models must survive; topology and reactances count."""
+        if self.contingencies is None:
+            return None
+        return contingencies(network, self.contingencies, self.emergency or _EMERGENCY)
+
+    def assumed(self, problem: ReleaseProblem) -> dict[str, str]:
+        """See `Method.assumed`: how many outages, and which are left out."""
+        public = problem.public
+        given = self.outages(public.with_values(public.low))
+        if given is None:
+            return {}
+        names = [public.branches.name[place] for place in given.left_out]
+        apart = f"; {', '.join(names)} left out, which cut the network apart" if names else ""
+        return {
+            "outages": f"{len(given.lines):,}, one at a time, each survived by every model's "
+            f"dispatch at {given.emergency:g} times the ratings{apart}"
+        }
 
     def settle(self, problem: ReleaseProblem) -> Self:
         """With the share of epsilon that buys the sum of these parameters."""
@@ -156,6 +209,14 @@ class Certified(Method):
             )
         if self.ac:
             _check_ac(problem)
+        given = self.outages(problem.public.with_values(problem.public.low))
+        if given is not None:
+            # Branches by number: some people write ratings into names.
+            some = self.contingencies if isinstance(self.contingencies, str) else _numbers(given)
+            return replace(self, contingencies=some, emergency=given.emergency)._settle(problem)
+        return self._settle(problem)
+
+    def _settle(self, problem: ReleaseProblem) -> Self:
         summed = problem.summed
         if summed is None or self.published_total is not None:
             return replace(self, total_share=Fraction(0))
@@ -196,6 +257,8 @@ class Certified(Method):
             with suppress(Unsolved):
                 aim = relieve(aim, task.problem, self.penalty_for(task.problem)).aim
         # Step 3: the nearest values that serve every model, and models like them.
+        public = task.problem.public
+        given = self.outages(public.with_values(public.low))
         project = partial(
             serve,
             aim,
@@ -204,6 +267,7 @@ class Certified(Method):
             decimals=decimals_of(task.problem, prepared),
             unit=task.problem.units(prepared.unit),
             deep=lines,
+            contingencies=given,
             progress=task.progress,
         )
         trouble_in_ac = {}
@@ -225,6 +289,7 @@ class Certified(Method):
             None if self.ac else 0.0,
             {
                 **trouble_in_ac,
+                **({} if given is None else _facts(given)),
                 **({"capacity_is": "MVA" if self.ac else "MW"} if lines_in(task.problem) else {}),
                 "models_not_served": len(served.unserved),
                 "models_served_without_margin": served.without_margin,
@@ -302,6 +367,18 @@ def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:
 def lines_in(problem: ReleaseProblem) -> bool:
     """Whether capacities are among the private parameters."""
     return "capacity" in problem.public.parameters
+
+
+def _numbers(given: Contingencies) -> tuple[int, ...]:
+    return tuple(place + 1 for place in sorted((*given.lines, *given.left_out)))
+
+
+def _facts(given: Contingencies) -> dict[str, Any]:
+    """What the statement says of outages; branches by their number in the network."""
+    return {
+        "outages": len(given.lines),
+        "outages_left_out": [place + 1 for place in given.left_out],
+    }
 
 
 def _check_ac(problem: ReleaseProblem) -> None:

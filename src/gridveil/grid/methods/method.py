@@ -20,11 +20,13 @@ from gridveil.errors import GridveilError
 from gridveil.grid.methods.noisy import NoisyEntries
 from gridveil.grid.methods.queries import CostQuery, EntriesQuery, Parts
 from gridveil.grid.model.covariates import Covariates, covariates
+from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem, highest_cost
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.scaling import unit_for, unit_of
 from gridveil.grid.opf.formulation import Model
+from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.project import Rounding, decimals_for
 from gridveil.privacy.account import Account
@@ -103,6 +105,14 @@ class Method(Options, ABC):
     def penalty_for(self, problem: ReleaseProblem) -> float:
         """The price of broken limits on released data, $/MWh: well above that of the costs."""
         return max(PENALTY, 10 * float(problem.price))
+
+    def outages(self, network: Network) -> Contingencies | None:
+        """The outages that a released network's models must survive, if there are any."""
+        return None
+
+    def assumed(self, problem: ReleaseProblem) -> dict[str, str]:
+        """What the method takes for granted beside what every release does: see `Plan.assumed`."""
+        return {}
 
     def settle(self, problem: ReleaseProblem) -> Self:
         """These options with the defaults that public data decides.

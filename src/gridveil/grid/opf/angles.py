@@ -45,9 +45,9 @@ def size(form: Formulation) -> int:
     return 3 * form.flows.buses + 2 * len(form.columns) + (lines + 2) * len(form.flows.b)
 
 
-def fits(batch: Batch, k: int) -> bool:
-    """Whether model `k` can be written like this: no branch has limits that cross."""
-    return bool((batch.room[k].sum(0) >= 0).all())
+def fits(form: Formulation, batch: Batch, k: int) -> bool:
+    """Whether model `k` can be written like this: no outages, and no limits that cross."""
+    return form.flows.outages is None and bool((batch.room[k].sum(0) >= 0).all())
 
 
 class AngleModel(Solver):

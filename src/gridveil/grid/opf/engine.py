@@ -19,7 +19,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.scaling import scaled, unit_of
 from gridveil.grid.opf.fallbacks import Ladder, Status
-from gridveil.grid.opf.flows import Convention
+from gridveil.grid.opf.flows import Convention, Flows
 from gridveil.grid.opf.formulation import (
     Formulation,
     Model,
@@ -28,6 +28,7 @@ from gridveil.grid.opf.formulation import (
     check_keep,
     check_population,
 )
+from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.opf.workers import (
     Chunk,
     Part,
@@ -139,10 +140,13 @@ class Engine:
         tolerance: float = 1e-9,
         rows: Literal["lazy", "all"] = "lazy",
         unit: float | None = None,
+        contingencies: Contingencies | None = None,
     ) -> None:
         self._unit = unit_of(_plain(network)) if unit is None else unit
         self._network = scaled(network, self._unit)
-        self._settings = Settings(model, slack_price, convention, quadratic, tolerance, rows)
+        self._settings = Settings(
+            model, slack_price, convention, quadratic, tolerance, rows, contingencies
+        )
         self._forms: dict[bool, Formulation] = {}
         self._ladders: dict[bool, Ladder] = {}
 
@@ -165,7 +169,7 @@ class Engine:
         check_population(self._network, models)
         given = capacity if capacity is None else _in_units(capacity, self._unit)
         limits, kept = check_capacity(self._network, given), check_keep(keep)
-        size = _chunk(chunk, self._network)
+        size = _chunk(chunk, self._network, self._settings)
         parts: list[Part] = []
         done = 0
         for some in cut(models, size):
@@ -175,6 +179,11 @@ class Engine:
             if progress is not None:
                 progress(done, models.size)
         return _joined(parts, self._unit)
+
+    @property
+    def flows(self) -> Flows:
+        """Flows of the network, which any solve set up."""
+        return next(iter(self._forms.values())).flows
 
     def _ladder(self, *, own_costs: bool, fresh: bool) -> Ladder:
         if own_costs not in self._forms:
@@ -206,6 +215,7 @@ def solve_population(
     workers: int | None = None,
     chunk: int | None = None,
     progress: Progress | None = None,
+    contingencies: Contingencies | None = None,
 ) -> Solutions:
     """Solve every model of a population.
 
@@ -248,6 +258,9 @@ def solve_population(
         How many models are solved by one warm solver; by default from the network's size.
     progress
         Called with the numbers of models done and of all, after every chunk.
+    contingencies
+        Outages that every dispatch must survive, see `outages.contingencies`. Flows and overloads
+        are those before any outage; prices of branches count their limits after outages too.
 
     Returns
     -------
@@ -256,7 +269,7 @@ def solve_population(
     """
     if executor is not None and workers is not None:
         raise InputError("Give an executor or a number of workers, not both.")
-    settings = Settings(model, slack_price, convention, quadratic, tolerance, rows)
+    settings = Settings(model, slack_price, convention, quadratic, tolerance, rows, contingencies)
     if executor is None and workers is None:
         engine = Engine(
             network,
@@ -267,6 +280,7 @@ def solve_population(
             tolerance=tolerance,
             rows=rows,
             unit=unit,
+            contingencies=contingencies,
         )
         return engine.solve(
             population, capacity=capacity, keep=keep, chunk=chunk, progress=progress, fresh=True
@@ -296,7 +310,8 @@ def _chunks(
     check_population(network, models)
     limits, kept = check_capacity(network, capacity), check_keep(keep)
     common = pack(network, settings, models.cost is None)
-    return [Chunk(common, some, limits, kept) for some in cut(models, _chunk(chunk, network))]
+    size = _chunk(chunk, network, settings)
+    return [Chunk(common, some, limits, kept) for some in cut(models, size)]
 
 
 def _plain(network: Network) -> Network:
@@ -308,8 +323,11 @@ def _plain(network: Network) -> Network:
     return network
 
 
-def _chunk(chunk: int | None, network: Network) -> int:
-    return chunk_size(network) if chunk is None else _at_least_one(chunk, "chunk")
+def _chunk(chunk: int | None, network: Network, settings: Settings) -> int:
+    if chunk is not None:
+        return _at_least_one(chunk, "chunk")
+    given = settings.contingencies
+    return chunk_size(network, 0 if given is None else len(given.lines))
 
 
 def _at_least_one(value: int | None, name: str) -> int:

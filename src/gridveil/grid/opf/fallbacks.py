@@ -140,7 +140,7 @@ class Ladder:
         in the end, so nothing in a solution says that rows would pay again.
         """
         curved = bool(batch.bounds.quad[k].any())
-        if curved or self._all_rows or not fits(batch, k):
+        if curved or self._all_rows or not fits(self.form, batch, k):
             return solve_lazily(self._model(curved, batch, k), batch, k)
         if self._angles is None:
             answer = solve_lazily(self._model(False, batch, k), batch, k, self._most)
@@ -171,7 +171,7 @@ class Ladder:
         solved = answer.outcome is Outcome.SOLVED
         if curved and solved and self._take(batch, polished(self.form, batch, answer), into, k):
             return Status.OPTIMAL
-        sparse = self._angles is not None and fits(batch, 0)
+        sparse = self._angles is not None and fits(self.form, batch, 0)
         for status, rung in QUADRATIC if curved else SPARSE if sparse else LINEAR:
             answer = solve_lazily(rung(self.form), batch, 0)
             outcomes.append(answer.outcome)

@@ -18,6 +18,7 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from gridveil.errors import InputError
 from gridveil.grid.model.network import Network
+from gridveil.grid.opf.outages import Contingencies, Outages
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +43,8 @@ class Flows:
     convention
         "series": `b = x / (r^2 + x^2)`, taps and shifts ignored, as in PowerModels' DC model.
         "matpower": `b = 1 / (x tap)`, and a phase shift as a fixed pair of injections.
+    contingencies
+        Outages whose flows are wanted too: they come after those of the branches.
 
     Attributes
     ----------
@@ -51,13 +54,20 @@ class Flows:
         The island of every bus, -1 where it is out of service.
     shift_injection, shift_flow
         MW drawn at the buses, and flow forced on the branches, by phase shifters.
+    outages
+        The flows after outages, if any are wanted.
     dense
         The whole PTDF on a small network, else None.
     low_angle, high_angle
         Limits of the flow (MW) that the limits of the angle difference stand for.
     """
 
-    def __init__(self, network: Network, convention: Convention = "series") -> None:
+    def __init__(
+        self,
+        network: Network,
+        convention: Convention = "series",
+        contingencies: Contingencies | None = None,
+    ) -> None:
         buses, branches = network.buses, network.branches
         self.buses = len(buses)
         self.from_bus, self.to_bus = branches.from_bus, branches.to_bus
@@ -71,17 +81,42 @@ class Flows:
         self._place_shifts(network, convention)
         self._place_angles(network)
         self._factorise(_references(self, buses.reference))
+        self.outages: Outages | None = None
+        if contingencies is not None:
+            self.outages = Outages(self, contingencies)
+
+    @property
+    def height(self) -> int:
+        """How many flows have a limit: those of the branches, and those after outages."""
+        return len(self.b) + (0 if self.outages is None else len(self.outages))
 
     def of(self, injection: Floats) -> Floats:
         """Compute the flows (MW) of injections, one row a model; shifters are left out."""
         if self.dense is not None:
-            return np.asarray(injection @ self.dense.T)
+            return self.after(np.asarray(injection @ self.dense.T))
         angle = np.zeros(injection.shape)
         angle[..., self._kept] = self._solve(injection[..., self._kept].T).T
-        return np.asarray(self.b * (angle[..., self.from_bus] - angle[..., self.to_bus]))
+        return self.after(self.b * (angle[..., self.from_bus] - angle[..., self.to_bus]))
+
+    def after(self, flow: Floats) -> Floats:
+        """The flows on the branches, and behind them those after outages."""
+        if self.outages is None:
+            return flow
+        return np.concatenate([flow, self.outages.flow(flow)], axis=-1)
+
+    def limits(self, normal: Floats, after: float | None = None) -> Floats:
+        """Limits of the branches, and behind them those after outages: emergency, or `after`."""
+        if self.outages is None:
+            return normal
+        rated = self.outages.emergency * normal[..., self.outages.watched]
+        more = rated if after is None else np.full(rated.shape, after)
+        return np.concatenate([normal, more], axis=-1)
 
     def back(self, values: Floats) -> Floats:
         """Compute `F' values`: what values on the branches are worth at each bus."""
+        if self.outages is not None:
+            here, after = values[..., : len(self.b)], values[..., len(self.b) :]
+            values = here + self.outages.back(after)
         if self.dense is not None:
             return np.asarray(values @ self.dense)
         weighed = np.moveaxis(values * self.b, -1, 0)
@@ -89,8 +124,21 @@ class Flows:
         found[..., self._kept] = self._solve((self._incidence.T @ weighed)[self._kept]).T
         return found
 
-    def rows(self, branches: Ints) -> Floats:
-        """Compute rows of the PTDF: the flow that 1 MW at each bus puts on these branches."""
+    def rows(self, flows: Ints) -> Floats:
+        """Compute rows of the PTDF: the flow that 1 MW at each bus puts on these branches.
+
+        Flows after outages have rows too, behind those of the branches.
+        """
+        if self.outages is None:
+            return self._known_rows(flows)
+        more = np.maximum(flows - len(self.b), 0)
+        late = flows >= len(self.b)
+        found = self._known_rows(np.where(late, self.outages.watched[more], flows))
+        lost = self._known_rows(self.outages.lost[more[late]])
+        found[late] += self.outages.factor[more[late], None] * lost
+        return found
+
+    def _known_rows(self, branches: Ints) -> Floats:
         if self.dense is not None:
             return np.asarray(self.dense[branches])
         # Threads may share this object: each works on the memory that it found.

@@ -22,6 +22,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.columns import Bounds, Columns, Slack
 from gridveil.grid.opf.flows import Convention, Flows
+from gridveil.grid.opf.outages import Contingencies
 
 Floats = NDArray[np.float64]
 Model = Literal["strict", "relaxed", "shed", "limits"]
@@ -49,6 +50,7 @@ class Settings:
     quadratic: Literal["exact"] | int = "exact"
     tolerance: float = 1e-9
     rows: Literal["lazy", "all"] = "lazy"
+    contingencies: Contingencies | None = None
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
@@ -169,7 +171,8 @@ class Batch:
     """The numbers of some models, one row a model.
 
     `room` is what the columns may put on each branch, `(models, 2, branches)`: along it and
-    against it. `rated` marks the limits that are capacities, and not angles.
+    against it; flows after outages come behind the branches. `rated` marks the limits that are
+    capacities, and not angles.
     """
 
     bounds: Bounds
@@ -214,6 +217,8 @@ class Formulation:
         See `Columns`.
     slack
         What a model can buy.
+    contingencies
+        Outages whose limits count too.
     """
 
     def __init__(
@@ -225,8 +230,9 @@ class Formulation:
         pieces: int | None,
         slack: Slack,
         flows: Flows | None = None,
+        contingencies: Contingencies | None = None,
     ) -> None:
-        self.flows = Flows(network, convention) if flows is None else flows
+        self.flows = Flows(network, convention, contingencies) if flows is None else flows
         self.columns = Columns(network, own_costs=own_costs, pieces=pieces, slack=slack)
         self.slack = slack
         self._buses = network.buses
@@ -250,8 +256,9 @@ class Formulation:
         if population.capacity is not None:
             with np.errstate(invalid="ignore"):
                 limit = np.where(np.isinf(limit), limit, limit * population.capacity)
-        base = flows.shift_flow - flows.of(drawn)
-        angle = np.stack([flows.high_angle, -flows.low_angle])
+        limit = flows.limits(limit)
+        base = flows.after(flows.shift_flow) - flows.of(drawn)
+        angle = flows.limits(np.stack([flows.high_angle, -flows.low_angle]), np.inf)
         room = np.minimum(limit[:, None], angle)
         room[:, 0] -= base
         room[:, 1] += base
@@ -272,7 +279,7 @@ class Formulation:
     def flow(self, x: Floats) -> Floats:
         """Compute `F x`, one row a model."""
         if self._gather is not None:
-            return np.asarray(x @ self._gather)
+            return self.flows.after(np.asarray(x @ self._gather))
         return self.flows.of(self.columns.injection(x, self.flows.buses))
 
     def balance(self, x: Floats) -> Floats:

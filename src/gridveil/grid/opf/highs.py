@@ -188,7 +188,7 @@ class LinearModel(Solver):
 
     def __init__(self, form: Formulation, way: Way | None = None) -> None:
         self.form = form
-        self.rows = Rows(len(form.flows.b))
+        self.rows = Rows(form.flows.height)
         self._slack_of: dict[int, int] = {}
         self._no_limit = np.full(0, -np.inf)
         self._row_indices = np.arange(form.islands, dtype=np.int32)
@@ -363,7 +363,7 @@ def _first_inside(form: Formulation) -> Bools:
 
 def without_numbers(outcome: Outcome, form: Formulation) -> Answer:
     """Give an answer that is all zeros: there is no solution, or nothing to decide."""
-    prices = np.zeros((2, len(form.flows.b)))
+    prices = np.zeros((2, form.flows.height))
     return Answer(outcome, np.zeros(len(form.columns)), np.zeros(form.islands), prices)
 
 

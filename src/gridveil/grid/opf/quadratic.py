@@ -34,7 +34,7 @@ class QuadraticModel(Solver):
 
     def __init__(self, form: Formulation, way: InteriorWay | None = None) -> None:
         self.form = form
-        self.rows = Rows(len(form.flows.b))
+        self.rows = Rows(form.flows.height)
         self._way = way or InteriorWay()
         self._branch_rows: list[Floats] = []
 

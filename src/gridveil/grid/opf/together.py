@@ -258,7 +258,7 @@ def _collect(
 ) -> None:
     y, width = tableau.duals(), len(form.columns)
     # A limit along the branch makes a flow dearer: `y < 0` on its row; against it, `y > 0`.
-    prices = np.zeros((len(todo), 2, len(form.flows.b)))
+    prices = np.zeros((len(todo), 2, form.flows.height))
     prices[:, 0, lines], prices[:, 1, lines] = np.maximum(-y[:, 1:], 0), np.maximum(y[:, 1:], 0)
     for k in np.flatnonzero(good):
         answers[int(todo[k])] = Answer(Outcome.SOLVED, tableau.x[k, :width], y[k, :1], prices[k])

@@ -82,10 +82,11 @@ class Chunk:
     keep: frozenset[str]
 
 
-def chunk_size(network: Network) -> int:
+def chunk_size(network: Network, outages: int = 0) -> int:
     """Choose how many models are solved together."""
-    width = len(network.buses) + len(network.generators) + len(network.branches)
-    return int(np.clip(CHUNK_ENTRIES // max(width, 1), SMALLEST_CHUNK, LARGEST_CHUNK))
+    width = len(network.buses) + len(network.generators) + len(network.branches) * (1 + outages)
+    least = 1 if outages else SMALLEST_CHUNK
+    return int(np.clip(CHUNK_ENTRIES // max(width, 1), least, LARGEST_CHUNK))
 
 
 def cut(population: Population, size: int) -> Iterator[Population]:
@@ -114,6 +115,7 @@ def formulate(
         pieces=settings.pieces,
         slack=settings.slack,
         flows=None if like is None else like.flows,
+        contingencies=settings.contingencies,
     )
 
 
@@ -121,7 +123,7 @@ def solve_part(
     ladder: Ladder, population: Population, capacity: Floats, keep: frozenset[str]
 ) -> Part:
     """Solve one chunk, and keep what was asked for."""
-    form = ladder.form
+    form, lines = ladder.form, len(ladder.form.flows.b)
     batch = form.batch(population, capacity)
     status, found = ladder.solve(batch)
     part: Part = {
@@ -134,12 +136,12 @@ def solve_part(
     }
     extra: dict[str, Callable[[], Part]] = {
         "dispatch": lambda: {"dispatch": form.columns.dispatch(found.x)},
-        "flow": lambda: {"flow": np.where(form.flows.live, found.flow, 0.0)},
-        "line_price": lambda: {"line_price": _line_price(batch, found.prices)},
+        "flow": lambda: {"flow": np.where(form.flows.live, found.flow[:, :lines], 0.0)},
+        "line_price": lambda: {"line_price": _line_price(form, batch, found.prices)},
         "nodal_price": lambda: {"nodal_price": _at_buses(form, found.nodal)},
         "limit_price": lambda: form.columns.limit_prices(population, found.nodal),
         "shed": lambda: {"shed": form.columns.shed(found.x, form.flows.buses)},
-        "overload": lambda: {"overload": overload(batch, found.flow - batch.base)},
+        "overload": lambda: {"overload": overload(batch, found.flow - batch.base)[:, :lines]},
         "room_price": lambda: {"room_price": _room_price(found)},
     }
     unsolved = status > Status.UNCERTIFIED
@@ -149,9 +151,13 @@ def solve_part(
     return part
 
 
-def _line_price(batch: Batch, prices: Floats) -> Floats:
+def _line_price(form: Formulation, batch: Batch, prices: Floats) -> Floats:
     # A limit that stands for an angle is no capacity: its price is not the capacity's.
-    return np.asarray(np.where(batch.rated, prices, 0.0).sum(1))
+    found = np.asarray(np.where(batch.rated, prices, 0.0).sum(1))
+    if form.flows.outages is None:
+        return found
+    normal, after = np.split(found, [len(form.flows.b)], axis=1)
+    return np.asarray(normal + form.flows.outages.to_ratings(after))
 
 
 def _room_price(found: Certified) -> Floats:

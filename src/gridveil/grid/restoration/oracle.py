@@ -20,6 +20,7 @@ from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.engine import Engine, Solutions
 from gridveil.grid.opf.fallbacks import PROOF
 from gridveil.grid.opf.formulation import Model
+from gridveil.grid.opf.outages import Contingencies
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,6 +63,8 @@ class Oracle:
         Leave all other costs out: the value is then the shortfall, at a price of 1.
     pieces
         Into how many linear pieces quadratic costs are cut; by default they are exact.
+    contingencies
+        Outages that every dispatch must survive.
     """
 
     words = "serving every model"
@@ -75,11 +78,16 @@ class Oracle:
         price: float | None = None,
         free: bool = False,
         pieces: int | None = None,
+        contingencies: Contingencies | None = None,
     ) -> None:
         self._private = problem
         self._models = replace(models, cost=None, cost_factor=None) if free else models
         self._free = free
-        self._settings: dict[str, Any] = {"model": kinds, "slack_price": price}
+        self._settings: dict[str, Any] = {
+            "model": kinds,
+            "slack_price": price,
+            "contingencies": contingencies,
+        }
         if free:
             self._settings["tolerance"] = SHORTFALL_GAP
         if pieces is not None:
@@ -90,12 +98,24 @@ class Oracle:
         self._flows: dict[int, Floats] = {}
 
     @classmethod
-    def of_shortfalls(cls, problem: ReleaseProblem, models: Population) -> Oracle:
-        """How far every model is from being served."""
+    def of_shortfalls(
+        cls,
+        problem: ReleaseProblem,
+        models: Population,
+        contingencies: Contingencies | None = None,
+    ) -> Oracle:
+        """How far every model is from being served, also after every outage if there are any."""
         kinds: list[Model] = ["relaxed", "shed"]
         if "generator_limit" in problem.public.parameters:
             kinds.append("limits")
-        return cls(problem, models, kinds=tuple(kinds), price=1.0, free=True)
+        return cls(
+            problem,
+            models,
+            kinds=tuple(kinds),
+            price=1.0,
+            free=True,
+            contingencies=contingencies,
+        )
 
     @property
     def size(self) -> int:
@@ -122,11 +142,14 @@ class Oracle:
         found = np.zeros(len(asked), dtype=bool)
         if not self._flows:
             return found
+        assert self._engine is not None
+        flows = self._engine.flows
         limit = self._private.public.with_values(values).branches.capacity
         for place, model in enumerate(asked.tolist()):
             if model in self._flows:
                 factor = 1.0 if self._models.capacity is None else self._models.capacity[model]
-                over = np.maximum(np.abs(self._flows[model]) - limit * factor, 0.0)
+                flow = np.abs(flows.after(self._flows[model]))
+                over = np.maximum(flow - flows.limits(limit * factor), 0.0)
                 found[place] = over.sum() <= SHORTFALL_NONE
         return found
 

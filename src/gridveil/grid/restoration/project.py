@@ -12,6 +12,9 @@ serve it with larger ones, so the population itself is served all the more.
 **AC.** If asked for, models must be served in AC too (see `ac`): cuts of both kinds go into one
 problem, and looks at DC and AC alternate until neither adds a cut.
 
+**Outages.** If asked for, one dispatch of a model must also survive every listed outage: these are
+more limits in the same shortfall (see `opf/outages`), which stays convex.
+
 **Depth.** If weights are certainties (one over variances), values on the very edge of what serves a
 model are not the best guess: given that the real values serve it, they lie behind the edge, by how
 much is known. Behind one cut, with ``d`` the distance of the aim from it in deviations ``s`` of the
@@ -35,6 +38,7 @@ from scipy.special import log_ndtr
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.fallbacks import PROOF
+from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac import AcOracle, AcShortfalls
 from gridveil.grid.restoration.master import Aim, Cuts, Total, Unsolved, nearest, unreachable
 from gridveil.grid.restoration.oracle import Look, Oracle
@@ -140,6 +144,7 @@ def serve(
     unit: ArrayLike = 1.0,
     deep: bool = False,
     ac: bool = False,
+    contingencies: Contingencies | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Served:
     """Project the aim onto the values that serve every model.
@@ -160,6 +165,8 @@ def serve(
         Whether the aim's weights are certainties, so that values behind the edge are likelier.
     ac
         Whether every model must be served in AC too.
+    contingencies
+        Outages that every model's dispatch must survive, in DC.
 
     Raises
     ------
@@ -173,7 +180,7 @@ def serve(
         values = nearest(aim, Cuts(len(aim.centre)))
         assert values is not None
         return Served(_rounded(values, aim, rounding), 0, (), 1, 0)
-    looks: list[Looks] = [lambda models, _: Oracle.of_shortfalls(problem, models)]
+    looks: list[Looks] = [lambda models, _: Oracle.of_shortfalls(problem, models, contingencies)]
     if ac:
         looks.append(AcShortfalls(problem).oracle)
     found = None

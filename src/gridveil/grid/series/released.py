@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gridveil.grid.io import module_of
+from gridveil.grid.io import module_of, network_suffix
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.engine import Solutions
-from gridveil.grid.release import network_suffix
 from gridveil.grid.series.hours import Served, solve_hours
 from gridveil.grid.series.pictures import series_sections
 from gridveil.grid.series.queries import Frame, Query
