@@ -24,16 +24,14 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from gridveil import wind
-
-Vector = NDArray[np.float64]
+from gridveil.wind import downstream as use
+from gridveil.wind.downstream import Series, Vector
 
 PRIOR = "1e-6"
 NAMES = {
@@ -51,51 +49,36 @@ NAMES = {
 SIGNED = {"energy", "loss"}
 
 
-@dataclass(frozen=True)
-class Series:
-    """Records in the released order: turbine, seconds since 1970, wind speed, share of capacity."""
-
-    turbine: NDArray[np.int64]
-    seconds: NDArray[np.int64]
-    speed: Vector
-    power: Vector
-    timed: bool
-
-    def pairs(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Records, and those so many steps after them."""
-        key = self.turbine * 10**12 + self.seconds
-        step = int(np.median(np.diff(self.seconds)[np.diff(self.turbine) == 0]))
-        after = np.minimum(np.searchsorted(key, key + steps * step), len(key) - 1)
-        found = key[after] == key + steps * step
-        return np.flatnonzero(found), after[found]
-
-
 def main() -> None:
     """Print the table."""
     given = _arguments()
-    frame = _simulated(given.simulated) if given.simulated else _read(given)
-    names = sorted(frame["turbine"].unique())
-    records = wind.read_records(
+    frame = _simulated(given.simulated) if given.simulated else read(given)
+    records = records_of(frame)
+    order = frame.sort_values(["turbine", "time" if "time" in frame else "row"], kind="stable")
+    series, real = series_of(order)
+    print(f"{len(real):,} records of {len(records.groups)} turbines, epsilon {given.epsilon} for a "
+          f"{given.protect}, method {given.method}, {given.runs} runs")  # fmt: skip
+    asked, seconds = _runs(records, series, real, given, given.epsilon)
+    control, _ = _runs(records, series, real, given, PRIOR)
+    print(f"{'':32}{'released':>22}{'prior alone':>22}")
+    for name, words in NAMES.items():
+        if name in asked:
+            print(f"{words:32}{shown(name, asked[name]):>22}{shown(name, control[name]):>22}")
+    print(f"{seconds:.1f} s of processor time for a run")
+
+
+def records_of(frame: pd.DataFrame) -> wind.Records:
+    """The records of a farm, with power as shares of capacity."""
+    return wind.read_records(
         frame,
         speed="speed",
         power="power",
-        capacity=dict.fromkeys(names, 1.0),
+        capacity=dict.fromkeys(frame["turbine"].unique(), 1.0),
         turbine="turbine",
         time="time" if "time" in frame else None,
         key=None if "time" in frame else "row",
         name="benchmark",
     )
-    order = frame.sort_values(["turbine", "time" if "time" in frame else "row"], kind="stable")
-    real = _series(order)
-    print(f"{len(real.power):,} records of {len(names)} turbines, epsilon {given.epsilon} for a "
-          f"{given.protect}, method {given.method}, {given.runs} runs")  # fmt: skip
-    asked, seconds = _runs(records, real, given, given.epsilon)
-    control, _ = _runs(records, real, given, PRIOR)
-    print(f"{'':32}{'released':>22}{'prior alone':>22}")
-    for name, words in NAMES.items():
-        if name in asked:
-            print(f"{words:32}{_shown(name, asked[name]):>22}{_shown(name, control[name]):>22}")
-    print(f"{seconds:.1f} s of processor time for a run")
 
 
 def _arguments() -> argparse.Namespace:
@@ -118,7 +101,8 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
-def _read(given: argparse.Namespace) -> pd.DataFrame:
+def read(given: argparse.Namespace) -> pd.DataFrame:
+    """Records of a farm from a CSV file, by turbine and time."""
     columns = {given.turbine: "turbine", given.time: "time"}
     columns |= {given.speed: "speed", given.power: "power"}
     frame = pd.read_csv(given.path, usecols=list(columns)).rename(columns=columns).dropna()
@@ -137,20 +121,24 @@ def _simulated(rows: int) -> pd.DataFrame:
     return pd.DataFrame({"turbine": "A", "row": np.arange(rows), "speed": speed, "power": power})
 
 
-def _series(frame: pd.DataFrame) -> Series:
+def series_of(frame: pd.DataFrame) -> tuple[Series, Vector]:
+    """The public side of a table, and its power."""
     turbine = np.unique(frame["turbine"], return_inverse=True)[1].astype(np.int64)
-    timed = "time" in frame
-    moments = (
-        frame["time"].dt.tz_localize(None).to_numpy().astype("datetime64[s]").astype(np.int64)
-        if timed
-        else frame["row"].to_numpy()
-    )
     speed, power = frame["speed"].to_numpy(float), frame["power"].to_numpy(float)
-    return Series(turbine, moments, speed, power, timed)
+    if "time" not in frame:
+        return Series(turbine, None, speed), power
+    moments = frame["time"].dt.tz_localize(None).to_numpy().astype("datetime64[s]")
+    seconds = moments.astype(np.int64)
+    step = int(np.median(np.diff(seconds)[np.diff(turbine) == 0]))
+    return Series(turbine, seconds, speed, step), power
 
 
 def _runs(
-    records: wind.Records, real: Series, given: argparse.Namespace, epsilon: str
+    records: wind.Records,
+    series: Series,
+    real: Vector,
+    given: argparse.Namespace,
+    epsilon: str,
 ) -> tuple[dict[str, list[float]], float]:
     found: dict[str, list[float]] = {}
     with warnings.catch_warnings():
@@ -167,83 +155,38 @@ def _runs(
             before = time.process_time()
             made = planned.run(planned.study(seed))
             spent += time.process_time() - before
-            for name, value in measure(real, np.concatenate(list(made.blocks()))).items():
+            released = np.concatenate(list(made.blocks()))
+            for name, value in measure(series, real, released).items():
                 found.setdefault(name, []).append(value)
     return found, spent / given.runs
 
 
-def measure(real: Series, released: Vector) -> dict[str, float]:
+def measure(series: Series, real: Vector, released: Vector) -> dict[str, float]:
     """Every figure of the table."""
-    bins = (real.speed * 2).astype(np.int64)
-    own = real.turbine * (bins.max() + 1) + bins
     found = {
-        "curve": _curve_error(bins, real.power, released),
-        "by_turbine": _curve_error(own, real.power, released),
-        "energy": float(released.sum() / real.power.sum() - 1),
-        "w1": float(np.abs(np.sort(released) - np.sort(real.power)).mean()),
-        "loss": _loss(real.speed, released) / _loss(real.speed, real.power) - 1,
+        "curve": use.curve_error(series.bins, real, released),
+        "by_turbine": use.curve_error(series.by_turbine, real, released),
+        "energy": float(released.sum() / real.sum() - 1),
+        "w1": use.distance(real, released),
+        "loss": _loss(series.speed, released) / _loss(series.speed, real) - 1,
     }
-    if not real.timed:
+    if series.seconds is None:
         return found
-    month = real.seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
-    month -= month.min()
-    whole = np.bincount(month) > 0.25 * np.bincount(month).max()
-    energies = [np.bincount(month, power)[whole] for power in (released, real.power)]
-    here, after = real.pairs(1)
-    ramps = [float(np.std(power[after] - power[here])) for power in (released, real.power)]
+    spreads = [float(np.std(use.ramps(series, power))) for power in (released, real)]
+    apart = use.memory(series, released) - use.memory(series, real)
+    skill = [
+        use.forecast_error(series, released, real, steps)
+        / use.forecast_error(series, real, real, steps)
+        for steps in (1, 6)
+    ]
     return {
         **found,
-        "months": float(np.abs(energies[0] / energies[1] - 1).mean()),
-        "memory": _memory_error(real, bins, released),
-        "ramps": ramps[0] / ramps[1],
-        "next": _forecast(real, released, 1),
-        "hour": _forecast(real, released, 6),
+        "months": use.month_error(series, real, released),
+        "memory": float(np.abs(apart).max()),
+        "ramps": spreads[0] / spreads[1],
+        "next": skill[0],
+        "hour": skill[1],
     }
-
-
-def _means(bins: NDArray[np.int64], power: Vector) -> Vector:
-    return np.asarray(np.bincount(bins, power) / np.maximum(np.bincount(bins), 1))
-
-
-def _curve_error(bins: NDArray[np.int64], real: Vector, released: Vector) -> float:
-    counts = np.bincount(bins)
-    apart = _means(bins, released) - _means(bins, real)
-    return float(np.sqrt(counts @ apart**2 / counts.sum()))
-
-
-def _memory_error(real: Series, bins: NDArray[np.int64], released: Vector) -> float:
-    worst = 0.0
-    for lag in range(1, 7):
-        here, after = real.pairs(lag)
-        both = []
-        for power in (released, real.power):
-            residual = power - _means(bins, power)[bins]
-            both.append(np.corrcoef(residual[here], residual[after])[0, 1])
-        worst = max(worst, abs(both[0] - both[1]))
-    return float(worst)
-
-
-def _forecast(real: Series, released: Vector, steps: int) -> float:
-    here, after = real.pairs(steps)
-    before, now = real.pairs(1)
-    last = np.full(len(real.power), -1)
-    last[now] = before
-    known = last[here] >= 0
-    here, after = here[known], after[known]
-    early = real.seconds[here] < np.median(real.seconds)
-
-    def columns(power: Vector) -> Vector:
-        speed = real.speed[here]
-        bumps = np.exp(-0.5 * (speed[:, None] - np.arange(3.0, 16.5)) ** 2)
-        parts = [np.ones(len(here)), power[here], power[last[here]], speed, real.speed[last[here]]]
-        return np.column_stack([*parts, bumps])
-
-    def error(power: Vector) -> float:
-        beta = np.linalg.lstsq(columns(power)[early], power[after][early], rcond=None)[0]
-        guess = np.clip(columns(real.power)[~early] @ beta, 0, 1)
-        return float(np.sqrt(np.mean((guess - real.power[after][~early]) ** 2)))
-
-    return error(released) / error(real.power)
 
 
 def _loss(speed: Vector, power: Vector) -> float:
@@ -252,7 +195,8 @@ def _loss(speed: Vector, power: Vector) -> float:
     return float(np.linalg.norm(power - X @ beta))
 
 
-def _shown(name: str, values: list[float]) -> str:
+def shown(name: str, values: list[float]) -> str:
+    """A figure's mean and standard deviation over runs."""
     at: Callable[[Any], Any] = (lambda v: np.abs(v)) if name in SIGNED else (lambda v: v)
     mean, spread = float(np.mean(at(np.array(values)))), float(np.std(values))
     return f"{mean:.4f} ({spread:.4f})"

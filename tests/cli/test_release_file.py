@@ -54,7 +54,8 @@ def test_the_keys_are_the_options_of_the_command(kind):
     public = {
         "wind": {
             "speed", "power", "capacity", "alpha", "epsilon", "protect", "method", "unit",
-            "public", "key", "time", "turbine", "missing", "formulas", "features", "stream",
+            "public", "key", "time", "time_format", "turbine", "sep", "decimal", "missing",
+            "formulas", "features", "stream",
         },
         "grid": {
             "alpha", "parameter", "epsilon", "method", "range", "public_curves", "only",

@@ -43,7 +43,11 @@ REFUSED = {
     "a missing alpha": (wind().replace("--alpha 15%", ""), 'alpha="15%" (--alpha 15%)'),
     "days before months": (
         wind("texts.csv", more="--time when"),
-        "Write them as 2024-01-31 13:50",
+        'time_format="%d/%m/%Y %H:%M" (--time-format), or write them as 2024-01-31 13:50',
+    ),
+    "dates as text": (
+        wind("texts.csv", more="--key when --turbine turbine_id"),
+        "as text they would come in the order of their letters",
     ),
     "missing values": (wind("gaps.csv", more="--time when"), "--missing drop"),
     "a day without times": (wind("bare.csv", more="--protect day"), "(--time)"),
@@ -88,10 +92,6 @@ DOUBTED = {
         "with --key (key=). Columns that were not named: 'when', 'turbine_id'",
     ),
     "several turbines as one": (wind(more="--time when"), "add --turbine turbine_id"),
-    "dates as text": (
-        wind("texts.csv", more="--key when --turbine turbine_id"),
-        "holds dates as text, and rows are ordered letter by letter",
-    ),
     "every key twice": (
         wind("pooled.csv", more="--key step"),
         "are these several turbines? Name their column with --turbine",

@@ -184,15 +184,15 @@ def test_zones_and_categories_survive_parquet(tmp_path):
 
 def test_public_text_of_a_csv_file_is_written_as_it_was(tmp_path):
     text = (
-        'when;note;kw;ws;flag\n"01/02/2020 00:10";"a ""b""; c";10;1.50;007\n'
-        "01/02/2020 00:00; padded ;+20.5;  2e0;08\n"
+        'when;note;kw;ws;flag\n"31/01/2020 00:10";"a ""b""; c";10;1.50;007\n'
+        "31/01/2020 00:00; padded ;+20.5;  2e0;08\n"
     )
     (tmp_path / "a.csv").write_text("\ufeff" + text, encoding="utf-8")
     records = read_records(tmp_path / "a.csv", **NAMED, key="when", public=["note", "flag"])
     records.write(tmp_path / "out.csv", constant(records))
     assert (tmp_path / "out.csv").read_text() == (
-        "when;note;kw;ws;flag\n01/02/2020 00:00; padded ;1000;  2e0;08\n"
-        '01/02/2020 00:10;"a ""b""; c";1000;1.50;007\n'
+        "when;note;kw;ws;flag\n31/01/2020 00:00; padded ;1000;  2e0;08\n"
+        '31/01/2020 00:10;"a ""b""; c";1000;1.50;007\n'
     )
     assert records.groups[0].columns(["flag"])
     with pytest.raises(InputError, match="'note' is not a public column of numbers"):

@@ -68,7 +68,7 @@ CSV = {
     ),
     "text in power": (GOOD + f"4,8.5,{CANARY}kW\n", {}, "'kw' of a.csv is not all numbers: row 4 "),
     "text in speed": (GOOD + "4,fast,1\n", {}, "'ws' of a.csv is not all numbers: row 4 "),
-    "decimal comma": (GOOD.replace(",", ";").replace(".", ","), {}, "'ws' .* row 1 .* a point"),
+    "decimal comma": (GOOD.replace(",", ";").replace(".", ","), {}, "'ws' .* row 1 .*--decimal ,"),
     "gap in power": (GOOD + "4,8.5,\n5,8.5,NaN\n", {}, "'kw' .* 2 missing values, .* row 4 .*drop"),
     "gap in speed": (GOOD + f"4,,{CANARY}\n", {}, "'ws' of a.csv has 1 missing value, .* row 4 "),
     "gap in key": (GOOD + f",8.5,{CANARY}\n", {"key": "t"}, "'t' of a.csv has 1 missing value"),

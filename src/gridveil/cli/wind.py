@@ -90,6 +90,16 @@ def release(
         str | None,
         typer.Option(help="A public column of dates and times, which orders the rows too."),
     ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(help="How text dates are written, as %d/%m/%Y %H:%M, if it may be unclear."),
+    ] = None,
+    sep: Annotated[
+        str | None, typer.Option(help="The sign between fields of CSV files; found by default.")
+    ] = None,
+    decimal: Annotated[
+        str, typer.Option(help="The sign before decimals in CSV files: . or ,")
+    ] = ".",
     turbine: Annotated[
         str | None, typer.Option(help="A public column that names each row's turbine.")
     ] = None,
@@ -136,7 +146,10 @@ def release(
             public=public or (),
             key=key,
             time=time,
+            time_format=time_format,
             turbine=turbine,
+            sep=sep,
+            decimal=decimal,
             missing=missing,  # type: ignore[arg-type]
             formulas=formulas,  # type: ignore[arg-type]
             name=dataset,
@@ -247,6 +260,17 @@ def _show_evaluation(found: Evaluation) -> None:
         f"{found.clipped:,} of {found.rows:,} real values lay outside [0, capacity] and were "
         "clipped."
     )
+    if found.downstream is not None:
+        from gridveil.wind.owner import COLUMNS
+
+        figures = table(*COLUMNS)
+        for figure in found.downstream.figures:
+            figures.add_row(*figure.texts())
+        console.print(figures)
+        console.print(
+            "What recipients find, in shares of capacity but for errors of energy, correlations "
+            "and counts. The prior alone: the same method at an epsilon of a millionth."
+        )
     from gridveil.report.inference import lines
 
     for line in lines([found.inference], found.statement):

@@ -26,6 +26,7 @@ from gridveil.report.inference import inference_section
 from gridveil.report.page import Section, owner_page
 from gridveil.report.parts import Table
 from gridveil.wind.features import features_from
+from gridveil.wind.owner import Downstream, look_downstream, prior_only
 from gridveil.wind.records import Records, read_records
 from gridveil.wind.regression import Fit, fit_records
 from gridveil.wind.report import Sample, comparison, take_sample
@@ -63,6 +64,7 @@ class Evaluation:
     statement: Statement = field(repr=False)
     picture: Section = field(repr=False)
     inference: Inference
+    downstream: Downstream | None = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Every figure, marked as the owner's."""
@@ -73,6 +75,9 @@ class Evaluation:
             "clipped": self.clipped,
             "rows": self.rows,
             "inference": asdict(self.inference),
+            "downstream": [asdict(one) for one in self.downstream.figures]
+            if self.downstream
+            else [],
         }
 
     def write_report(self, path: Path | str) -> Path:
@@ -83,12 +88,11 @@ class Evaluation:
         InputError
             If the file would be inside a bundle, or can't be written.
         """
-        page = owner_page(
-            self.statement,
-            (self._figures(), self.picture, inference_section((self.inference,), self.statement)),
-            OWNER_MARK,
-        )
-        return write_owner_file(path, page)
+        sections = [self._figures(), self.picture]
+        if self.downstream is not None:
+            sections.append(self.downstream.section)
+        sections.append(inference_section((self.inference,), self.statement))
+        return write_owner_file(path, owner_page(self.statement, sections, OWNER_MARK))
 
     def _figures(self) -> Section:
         columns = ("turbine", "records", "RMSE", "largest", "loss", "weights", "energy")
@@ -153,7 +157,19 @@ def evaluate(bundle: Path | str, against: Any) -> Evaluation:
     turbines, picture = compare(real, fits, noisy)
     private = unseal(real.by_turbine)
     inference = _inference(fits, private, noisy, statement)
-    return Evaluation(turbines, unseal(real.clipped), real.rows, statement, picture, inference)
+    found = None
+    if not real.streamed:
+        (neighbour,) = statement.body["guarantee"]["neighbours"]
+        prior = prior_only(
+            real,
+            statement.body["method"],
+            alpha=neighbour["alpha"],
+            protect=settings.get("protect", "record"),
+            features=fits[0].features,
+        )
+        found = look_downstream(real, private, noisy, prior)
+    clipped = unseal(real.clipped)
+    return Evaluation(turbines, clipped, real.rows, statement, picture, inference, found)
 
 
 def compare(
@@ -213,7 +229,9 @@ def _statement(folder: Path) -> Statement:
 
 def _read(source: Any, settings: dict[str, Any]) -> Records:
     names = ("speed", "power", "capacity", "unit", "public", "key", "turbine", "missing")
-    return read_records(source, formulas="keep", **{name: settings[name] for name in names})
+    said = ("time", "time_format", "sep", "decimal")
+    known = {name: settings[name] for name in (*names, *said) if name in (*names, *settings)}
+    return read_records(source, formulas="keep", **known)
 
 
 def _compare(

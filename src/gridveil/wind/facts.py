@@ -68,6 +68,9 @@ def make_facts(plan: Planned, task: Task, outcome: Outcome) -> Facts:
         **({} if plan.guarantee.unit == "record" else {"protect": plan.guarantee.unit}),
         **({} if plan.why is None else {"method_chosen_because": plan.why}),
         **({} if records.time is None else {"time": records.time}),
+        **({} if records.time_format is None else {"time_format": records.time_format}),
+        **({} if records.style.usual else {"sep": records.style.sep}),
+        **({} if records.style.usual else {"decimal": records.style.decimal}),
         **method.settings(),
         **prepared.settings(),
     }

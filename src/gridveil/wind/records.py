@@ -24,7 +24,15 @@ from gridveil.wind.io.columns import (
     is_zoned,
     plain_type,
 )
-from gridveil.wind.io.layout import Capacity, Layout, Tally, check_capacity, read_layout
+from gridveil.wind.io.dates import check_format
+from gridveil.wind.io.layout import Layout, Tally, read_layout
+from gridveil.wind.io.request import (
+    Capacity,
+    CsvStyle,
+    check_capacity,
+    check_options,
+    key_or_time,
+)
 from gridveil.wind.io.sources import Source, open_source
 from gridveil.wind.io.store import Columns, Contents, Span, Store, hold
 from gridveil.wind.io.streamed import stream as stream_records
@@ -146,6 +154,7 @@ class Records:
         self.unread = tuple(name for name in source.names if name not in layout.types)
         self.speed, self.power_column = layout.speed, layout.power
         self.key, self.turbine, self.time = layout.key, layout.turbine, layout.time
+        self.time_format = layout.time_format
         self.clock = "UTC" if layout.time and _zoned(layout, layout.time) else "as written"
         self.speed_range = (tally.low, tally.high)
         self.streamed = streamed
@@ -155,7 +164,7 @@ class Records:
         self._store = contents.store
         self._layout = layout
         self._kind = source.kind
-        self._delimiter = source.delimiter
+        self._delimiter, self.style = source.delimiter, source.style
         self._dtypes = {n: t for n, t in (source.dtypes or {}).items() if n in layout.published}
         self.groups = tuple(
             Group(
@@ -183,12 +192,6 @@ class Records:
     def sketch(self) -> Sketch:
         """A fingerprint of the published columns; no power changes it."""
         return sketch_rows(self._store, self._layout)
-
-    def text_key(self) -> str | None:
-        """The key of the first row, if keys are text that is read as neither numbers nor times."""
-        if self.key is None or self._layout.kinds[self.key] != "text":
-            return None
-        return str(next(self._store.released()).columns[self.key][0].as_py())
 
     def repeated_keys(self) -> int:
         """How many rows have the key of the row before, of the same turbine."""
@@ -223,7 +226,7 @@ class Records:
         """
         batches = released_batches(self._store, self._layout, self._schema, released)
         if self._kind.startswith("csv"):
-            write_csv(Path(path), batches, self._schema, self._delimiter)
+            write_csv(Path(path), batches, self._schema, self._delimiter, self.style)
         else:
             write_parquet(Path(path), batches, self._schema)
 
@@ -275,7 +278,10 @@ def read_records(
     public: Sequence[str] = (),
     key: str | None = None,
     time: str | None = None,
+    time_format: str | None = None,
     turbine: str | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
     missing: Literal["refuse", "drop"] = "refuse",
     formulas: Formulas = "refuse",
     name: str | None = None,
@@ -309,8 +315,14 @@ def read_records(
     time
         A public column of dates and times; published in clear, and the key. Those with a time
         zone are read by UTC, others as they are written.
+    time_format
+        How times are written in text, as ``"%d/%m/%Y %H:%M"``. Not needed for ISO 8601
+        (2024-01-31 13:50), nor for a usual format if no other fits all of the column.
     turbine
         A public column that says which turbine a row is from; published in clear.
+    sep, decimal
+        Signs between fields and before decimals of CSV files; the first is found by default. The
+        release is written with the same.
     missing
         What to do with rows with missing values: ``"refuse"`` or ``"drop"``.
     formulas
@@ -328,17 +340,21 @@ def read_records(
     InputError
         If public input can't be used; no private value decides it or is named by it.
     """
-    if time is not None and key not in (None, time):
-        raise InputError(
-            f"Rows can't be ordered by the time '{time}' and by the key '{key}'.",
-            remedy="Name the column of times with time= (--time), and leave key out.",
-        )
-    key = key if time is None else time
-    _check_options(public, missing, formulas, unit, speed=speed, turbine=turbine, key=key)
+    written = None if time_format is None else check_format(time_format)
+    key = key_or_time(key, time, written)
+    check_options(public, missing, formulas, unit, speed=speed, turbine=turbine, key=key)
     sizes = check_capacity(capacity, turbines=turbine is not None)
-    opened = open_source(source)
+    opened = open_source(source, CsvStyle(sep, decimal))
     streamed = _is_streamed(opened, stream)
-    layout = read_layout(opened, speed=speed, power=power, public=public, key=key, turbine=turbine)
+    layout = read_layout(
+        opened,
+        speed=speed,
+        power=power,
+        public=public,
+        key=key,
+        turbine=turbine,
+        time_format=written,
+    )
     if time is not None:
         check_times(opened.where, time, layout.kinds[time], plain_type(layout.types[time]))
         layout = replace(layout, time=time)
@@ -357,31 +373,6 @@ def read_records(
         capacity=sizes,
         streamed=streamed,
     )
-
-
-def _check_options(
-    public: Sequence[str],
-    missing: str,
-    formulas: str,
-    unit: str,
-    *,
-    speed: str,
-    turbine: str | None,
-    key: str | None,
-) -> None:
-    if isinstance(public, str):
-        raise InputError("public is one name.", remedy=f"Give a list: public=[{public!r}].")
-    if missing not in ("refuse", "drop"):
-        raise InputError(f"missing is {missing!r}.", remedy='Use "refuse" or "drop".')
-    if formulas not in ("refuse", "keep"):
-        raise InputError(f"formulas is {formulas!r}.", remedy='Use "refuse" or "keep".')
-    if not isinstance(unit, str) or not unit.strip():
-        raise InputError("The unit of power is empty.", remedy='Name it, as in unit="kW".')
-    if turbine is not None and turbine in (speed, key):
-        raise InputError(
-            f"Column '{turbine}' is named as the turbine and as something else.",
-            remedy="The turbine needs a column of its own.",
-        )
 
 
 def _zoned(layout: Layout, name: str) -> bool:

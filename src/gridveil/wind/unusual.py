@@ -19,7 +19,6 @@ from gridveil.wind.regression import Fit
 
 _TURBINE = re.compile(r"turbine|wtg|\bwea|asset|machine|windmill|anlage", re.IGNORECASE)
 _TIME = re.compile(r"time|date|stamp|datum|zeit", re.IGNORECASE)
-_DATE = re.compile(r"\s*\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b")
 _KILOWATTS = {"w": 1e-3, "kw": 1.0, "mw": 1e3, "gw": 1e6}
 # kW: no turbine in a wind farm is smaller; none is larger than 30 MW, and no farm than 10 GW.
 _LEAST, _TURBINES_MOST, _FARMS_MOST = 10.0, 50e3, 10e6
@@ -84,11 +83,12 @@ def unusual(
 
 
 def _order(records: Records) -> str:
+    turbine = "by turbine, then " if records.turbine is not None and records.key else ""
     if records.time is not None:
         zone = "with zones, by UTC" if records.clock == "UTC" else "as written, without a zone"
-        return f"by the time '{records.time}', {zone}"
+        return f"{turbine}by the time '{records.time}', {zone}; that in the source is not kept"
     if records.key is not None:
-        return f"by the key '{records.key}'"
+        return f"{turbine}by the key '{records.key}'; that in the source is not kept"
     return f"by {', '.join(records.published)}: no column orders them"
 
 
@@ -101,13 +101,6 @@ def _order_doubts(records: Records) -> Iterator[str]:
             f"{', '.join(records.published)}, and which came first is lost. Name the column of "
             f"times with --time (time=), or another key with --key (key=). Columns that were not "
             f"named: {some}."
-        )
-    first = records.text_key()
-    if first is not None and _DATE.match(first):
-        yield (
-            f"The key '{records.key}' holds dates as text, and rows are ordered letter by letter: "
-            "02/01 comes before 01/12 of the year before. Write dates as 2024-01-31 13:50, and "
-            "name the column with --time."
         )
     if records.time is None and (repeated := records.repeated_keys()):
         again = f"{repeated:,} of {records.rows:,} rows have the key '{records.key}' of another row"

@@ -15,10 +15,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
+from gridveil.wind.io.dates import EXAMPLE, read_dates
 
 Vector = NDArray[np.float64]
-Kind = Literal["number", "time", "zoned time", "text"]
-"""What a column holds, whether it is typed or text: this decides its order."""
+Kind = str
+"""What a column holds, whether it is typed or text: this decides its order.
+
+``"number"``, ``"time"``, ``"zoned time"``, ``"text"``, or the format of times in text, as
+``"%d/%m/%Y %H:%M"``.
+"""
 
 _MISSING_WORDS = pa.array(
     ["", "-nan", "#n/a", "n/a", "na", "nan", "nat", "none", "null"], pa.large_string()
@@ -28,6 +33,7 @@ _TARGETS = {
     "time": pa.timestamp("us"),
     "zoned time": pa.timestamp("us", "UTC"),
 }
+_FIRST = 64
 TEXT_KINDS: tuple[Kind, ...] = ("number", "time", "zoned time")
 """What text may hold, in the order in which it is tried."""
 
@@ -95,7 +101,7 @@ def to_seconds(array: pa.Array, kind: Kind) -> NDArray[np.int64]:
     """Whole seconds since 1970 of a plain column of times; with a zone by UTC, else as written."""
     times = array
     if is_text(array.type):
-        times = _cast(_without_missing_words(array), _TARGETS[kind])
+        times = _read(_without_missing_words(array), kind)
     # By way of microseconds: Arrow does not round to seconds.
     exact = times.cast(_TARGETS["time"], safe=False).cast(pa.int64())
     return np.asarray(exact.to_numpy(zero_copy_only=False), dtype=np.int64) // 1_000_000
@@ -103,21 +109,17 @@ def to_seconds(array: pa.Array, kind: Kind) -> NDArray[np.int64]:
 
 def is_zoned(kind: Kind, stored: pa.DataType) -> bool:
     """Whether times have a zone, in the plain type of their column or in its text."""
-    return kind == "zoned time" or (pa.types.is_timestamp(stored) and stored.tz is not None)
+    written = kind == "zoned time" or "%z" in kind
+    return written or (pa.types.is_timestamp(stored) and stored.tz is not None)
 
 
 def check_times(where: str, name: str, kind: Kind, stored: pa.DataType) -> None:
     """Raise `InputError` if a column of this kind and plain type does not hold dates and times."""
-    if (
-        kind not in ("time", "zoned time")
-        or pa.types.is_time(stored)
-        or pa.types.is_duration(stored)
-    ):
+    if kind in ("number", "text") or pa.types.is_time(stored) or pa.types.is_duration(stored):
         raise InputError(
             f"Column '{name}' of {where} can't be read as dates and times.",
-            remedy="Write them as 2024-01-31 13:50, or 2024-01-31T13:50+01:00 with a zone; days "
-            "before months (31/01/2024) are not guessed. In pandas: "
-            "pd.to_datetime(column, dayfirst=True).",
+            remedy="Write them as 2024-01-31 13:50, or 2024-01-31T13:50+01:00 with a zone, or say "
+            f'how they are written, as time_format="{EXAMPLE}" (--time-format).',
         )
 
 
@@ -134,7 +136,9 @@ def missing_in(array: pa.Array, kind: Kind) -> NDArray[np.bool_]:
 def narrow_kinds(text: pa.Array, kinds: Sequence[Kind]) -> tuple[list[Kind], bool]:
     """Those of the kinds that a column of text can be read as, and whether anything is in it."""
     cleaned = _without_missing_words(text)
-    left = [kind for kind in kinds if _cast(cleaned, _TARGETS[kind]) is not None]
+    left = list(kinds)
+    for some in (cleaned.slice(0, _FIRST), cleaned):  # most kinds are out after a few rows
+        left = [kind for kind in left if _read(some, kind) is not None]
     return left, cleaned.null_count < len(cleaned)
 
 
@@ -152,8 +156,7 @@ def order_values(array: pa.Array, kind: Kind) -> list[pa.Array]:
     """
     if not is_text(array.type) or kind == "text":
         return _without_nulls(array)
-    values = _cast(_without_missing_words(array), _TARGETS[kind])
-    return [*_without_nulls(values), array]
+    return [*_without_nulls(_read(_without_missing_words(array), kind)), array]
 
 
 def compare_neighbours(columns: Sequence[pa.Array]) -> tuple[bool, bool]:
@@ -225,6 +228,11 @@ def _without_missing_words(text: pa.Array) -> pa.Array:
     trimmed = _trim(text)
     words = pc.is_in(pc.ascii_lower(trimmed), value_set=_MISSING_WORDS)
     return pc.if_else(words, pa.scalar(None, pa.large_string()), trimmed)
+
+
+def _read(text: pa.Array, kind: Kind) -> pa.Array | None:
+    target = _TARGETS.get(kind)
+    return read_dates(text, kind) if target is None else _cast(text, target)
 
 
 def _cast(text: pa.Array, target: pa.DataType) -> pa.Array | None:

@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from gridveil.errors import InputError
+from gridveil.wind.io.request import CsvStyle
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 """What the name of a file of records ends in."""
@@ -48,7 +49,7 @@ class RecordFile(Protocol):
         """Batches of rows with their position; may start before row ``skip``, never after."""
 
 
-def open_file(path: Path) -> RecordFile:
+def open_file(path: Path, style: CsvStyle) -> RecordFile:
     """Open a file of records by what its name ends in.
 
     Raises
@@ -65,20 +66,30 @@ def open_file(path: Path) -> RecordFile:
             remedy=f"Files of records end in {', '.join(SUFFIXES)}.",
         )
     _check_access(path)
-    return CsvFile(path) if name.endswith((".csv", ".csv.gz")) else ParquetFile(path)
+    if name.endswith((".csv", ".csv.gz")):
+        return CsvFile(path, style)
+    if not style.usual:
+        raise InputError(
+            f"{path.name} is a Parquet file, which has no signs between fields and none before "
+            "decimals.",
+            remedy="Leave out sep and decimal (--sep, --decimal): they are for CSV files.",
+        )
+    return ParquetFile(path)
 
 
 class CsvFile:
     """A CSV file; every column is read as text, so that public ones can be written verbatim."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, style: CsvStyle) -> None:
         self.path = path
+        self._style = style
         self._compressed = path.name.lower().endswith(".gz")
         self.kind = "csv.gz" if self._compressed else "csv"
         self.rows: int | None = None
         self._version = _version(path)
         line = self._first_line()
-        self.delimiter = max(",;\t|", key=line.count)  # a tie, also at zero, goes to the comma
+        # A tie, also at zero, goes to the comma.
+        self.delimiter = style.sep or max(",;\t|", key=line.count)
         names = _attempt(lambda: next(csv.reader([line], delimiter=self.delimiter)))
         self.names = names if names is not None else [line]
 
@@ -97,7 +108,8 @@ class CsvFile:
                 break
             if batch is False:
                 return
-            yield row, batch
+            columns = [self._style.with_points(column) for column in batch.columns]
+            yield row, pa.record_batch(columns, schema=batch.schema)
             row += len(batch)
         self._refuse(complaint)
 
@@ -250,6 +262,26 @@ def find_files(source: Any) -> tuple[list[Path], str] | None:
         if len(paths) == len(source):
             return _checked(paths, "the list of files")
     return None
+
+
+def find_columns(where: str, present: Sequence[str], wanted: Sequence[str]) -> dict[str, int]:
+    """The positions of the wanted columns, in the order of the table.
+
+    Raises
+    ------
+    InputError
+        If one is not there, or is there twice.
+    """
+    for name in wanted:
+        count = list(present).count(name)
+        if count == 0:
+            there = ", ".join(f"'{c}'" for c in present) or "none"
+            raise InputError(f"{where} has no column '{name}'.", remedy=f"Its columns: {there}.")
+        if count > 1:
+            raise InputError(
+                f"{where} has {count} columns named '{name}'.", remedy="Give each its own name."
+            )
+    return {name: at for at, name in enumerate(present) if name in wanted}
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -13,12 +13,9 @@ column is kept.
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +40,7 @@ from gridveil.wind.io.columns import (
     plain_type,
     to_numbers,
 )
+from gridveil.wind.io.dates import EXAMPLE, USUAL_FORMATS, looks_dated
 from gridveil.wind.io.sources import Piece, Source
 
 Missing = Literal["refuse", "drop"]
@@ -56,6 +54,8 @@ class Layout:
     ----------
     speed, power, key, turbine, time
         Names of columns. The time, if there is one, is the key too.
+    time_format
+        How the key is written, if the user said so.
     types
         The type of every named column as it is released, in the order of the source. That of power
         is always float64: the one in the source may follow from private values.
@@ -70,6 +70,7 @@ class Layout:
     types: dict[str, pa.DataType]
     kinds: dict[str, Kind]
     time: str | None = None
+    time_format: str | None = None
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -122,8 +123,11 @@ def read_layout(
     public: Sequence[str],
     key: str | None,
     turbine: str | None,
+    time_format: str | None = None,
 ) -> Layout:
     """Find the named columns in a source, and what they hold.
+
+    ``time_format`` is that of the key, if it is text; without one the usual ones are tried.
 
     Raises
     ------
@@ -142,21 +146,59 @@ def read_layout(
     types[power] = pa.float64()
     text = [n for n in types if n not in (speed, power, turbine) and is_text(plain_type(types[n]))]
     kinds = {n: kind_of_type(plain_type(t)) for n, t in types.items() if n != power}
-    kinds |= _text_kinds(source, text)
-    return Layout(speed, power, key, turbine, types, kinds | {speed: "number"})
+    kinds |= _text_kinds(source, text, key, time_format)
+    if time_format is not None and kinds[str(key)] != time_format:
+        raise InputError(
+            f"Column '{key}' of {source.where} is not text in the format {time_format!r} of times.",
+            remedy="Check --time-format (time_format=), or leave it out: dates that can be read in "
+            "one way only need none.",
+        )
+    kinds[speed] = "number"
+    return Layout(speed, power, key, turbine, types, kinds, time_format=time_format)
 
 
-def _text_kinds(source: Source, names: list[str]) -> dict[str, Kind]:
-    """What columns of public text hold: the first kind that all of it can be read as."""
-    left = {name: list(TEXT_KINDS) for name in names}
+def _text_kinds(
+    source: Source, names: list[str], key: str | None, time_format: str | None
+) -> dict[str, Kind]:
+    """What columns of public text hold: the first kind that all of it can be read as.
+
+    Only the key may hold dates in other formats than ISO 8601.
+
+    Raises
+    ------
+    InputError
+        If its dates can be read in two ways, or in none: letters would put them in another order.
+    """
+    left: dict[str, list[Kind]] = {name: list(TEXT_KINDS) for name in names}
+    if key in left:
+        left[key] = [*TEXT_KINDS, *USUAL_FORMATS] if time_format is None else [time_format]
     filled: set[str] = set()
+    first = ""
     for piece in source.pieces(names) if names else ():
         for name in names:
             left[name], anything = narrow_kinds(piece.columns[name], left[name])
             filled |= {name} if anything else set()
+        if key in left and not first and len(piece):
+            first = piece.columns[key][0].as_py() or ""
         if not any(left.values()):
             break
-    return {n: left[n][0] if left[n] and n in filled else "text" for n in names}
+    found = {n: left[n][0] if left[n] and n in filled else "text" for n in names}
+    if key in found and time_format is None:
+        _check_dates(source.where, key, left[key], dated=looks_dated(first))
+    return found
+
+
+def _check_dates(where: str, key: str, kinds: Sequence[Kind], *, dated: bool) -> None:
+    """Raise `InputError` for dates that can be read in two ways, or in none."""
+    unsure = len(kinds) > 1 and set(kinds) <= set(USUAL_FORMATS)
+    if unsure or (dated and not kinds):
+        ways = f"as {kinds[0]} and as {kinds[1]}" if unsure else "in none of the usual ways"
+        raise InputError(
+            f"The dates in column '{key}' of {where} can be read {ways}; as text they would come "
+            "in the order of their letters.",
+            remedy=f'Say how they are written, as time_format="{EXAMPLE}" (--time-format), or '
+            "write them as 2024-01-31 13:50.",
+        )
 
 
 def _check_type(where: str, name: str, kind: pa.DataType, *, number: bool) -> None:
@@ -265,7 +307,7 @@ def _numbers(piece: Piece, name: str) -> Vector:
         raise InputError(
             f"Column '{name}' of {piece.where} is not all numbers: row {piece.row + bad + 1} "
             "(counted from 1 below the header) holds text.",
-            remedy="Mend the file; decimals are written with a point.",
+            remedy="Mend the file; decimal commas need decimal=',' (--decimal ,).",
         )
     return values
 
@@ -340,60 +382,3 @@ def normalise(power: Vector, capacity: float | Vector) -> tuple[Vector, int]:
         share = power / capacity
     outside = int(np.count_nonzero((share < 0) | (share > 1)))
     return np.clip(share, 0.0, 1.0, out=share), outside
-
-
-Capacity = float | Mapping[str, float]
-
-# Within these no share of a capacity underflows, which the sensitivities rely on.
-_LEAST, _MOST = 1e-12, 1e15
-
-
-def check_capacity(capacity: Any, *, turbines: bool) -> Capacity:
-    """Check what the user gave, before any file is opened.
-
-    Raises
-    ------
-    InputError
-        If a capacity is not a positive number, or is given by turbine and there are none.
-    """
-    if not isinstance(capacity, Mapping):
-        return _positive(capacity, "The capacity")
-    if not turbines:
-        raise InputError(
-            "The capacity is given by turbine, but no turbine column is named.",
-            remedy="Name it: turbine=COLUMN (--turbine COLUMN).",
-        )
-    return {str(n): _positive(c, f"The capacity of turbine {n}") for n, c in capacity.items()}
-
-
-def capacity_of(capacity: Capacity, turbine: str) -> float:
-    """The capacity of one turbine.
-
-    Raises
-    ------
-    InputError
-        If it is not among those given.
-    """
-    if not isinstance(capacity, Mapping):
-        return capacity
-    if turbine not in capacity:
-        given = ", ".join(list(capacity)[:10]) or "none"
-        raise InputError(
-            f"There is no capacity for turbine {turbine}.", remedy=f"Known turbines: {given}."
-        )
-    return capacity[turbine]
-
-
-def _positive(value: Any, what: str) -> float:
-    number = math.nan
-    if isinstance(value, Real) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):
-            number = float(value)
-    if _LEAST <= number <= _MOST:
-        return number
-    raise InputError(
-        f"{what} is {number:g}, which no turbine has in any unit."
-        if math.isfinite(number) and number > 0
-        else f"{what} must be a positive number, not {value!r}.",
-        remedy="Give the nameplate capacity, in the unit of the power column.",
-    )

@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from gridveil.errors import InputError
 from gridveil.wind.io.columns import plain
-from gridveil.wind.io.files import RecordFile, find_files, open_file
+from gridveil.wind.io.files import RecordFile, find_columns, find_files, open_file
+from gridveil.wind.io.request import CsvStyle
 
 BLOCK = 65_536
 """Rows of a piece, but for the last of a file."""
@@ -64,6 +65,7 @@ class Source(Protocol):
     where: str
     names: list[str]
     delimiter: str
+    style: CsvStyle
     rows: int | None
     dtypes: Mapping[str, Any] | None
 
@@ -88,9 +90,10 @@ class Files:
 
     dtypes: Mapping[str, Any] | None = None
 
-    def __init__(self, paths: Sequence[Path], name: str) -> None:
+    def __init__(self, paths: Sequence[Path], name: str, style: CsvStyle) -> None:
         self.name = name
-        self._files = [open_file(path) for path in paths]
+        self.style = style
+        self._files = [open_file(path, style) for path in paths]
         kinds = sorted({file.kind for file in self._files})
         if len(kinds) > 1:
             raise InputError(
@@ -142,6 +145,7 @@ class Table:
     where = "the table"
     name = "wind records"
     delimiter = ","
+    style = CsvStyle()
     rows: int | None = None
 
     def __init__(self, table: Any) -> None:
@@ -254,8 +258,8 @@ def _open_table(source: Any) -> Table | None:
     return None
 
 
-def open_source(source: Any) -> Source:
-    """Open files or a table for reading.
+def open_source(source: Any, style: CsvStyle = CsvStyle()) -> Source:  # noqa: B008 - frozen
+    """Open files, CSV written in a style, or a table for reading.
 
     Raises
     ------
@@ -264,11 +268,16 @@ def open_source(source: Any) -> Source:
     """
     table = _open_table(source)
     if table is not None:
+        if not style.usual:
+            raise InputError(
+                "A table in memory has no signs between fields, and none before decimals.",
+                remedy="Leave out sep and decimal: they are for CSV files.",
+            )
         return table
     try:
         found = find_files(source)
         if found is not None:
-            return Files(*found)
+            return Files(*found, style)
     except InputError:
         raise
     except (OSError, RuntimeError, ValueError):  # too long, a home that is not there, a NUL
@@ -341,26 +350,6 @@ def _refuse_mixed(
             f"{other.path.name}.",
             remedy="Give files of one schema.",
         )
-
-
-def find_columns(where: str, present: Sequence[str], wanted: Sequence[str]) -> dict[str, int]:
-    """The positions of the wanted columns, in the order of the table.
-
-    Raises
-    ------
-    InputError
-        If one is not there, or is there twice.
-    """
-    for name in wanted:
-        count = list(present).count(name)
-        if count == 0:
-            there = ", ".join(f"'{c}'" for c in present) or "none"
-            raise InputError(f"{where} has no column '{name}'.", remedy=f"Its columns: {there}.")
-        if count > 1:
-            raise InputError(
-                f"{where} has {count} columns named '{name}'.", remedy="Give each its own name."
-            )
-    return {name: at for at, name in enumerate(present) if name in wanted}
 
 
 def _texts(values: Iterable[Any], *, number: bool) -> pa.Array:

@@ -25,14 +25,13 @@ from gridveil.wind.io.columns import (
     to_seconds,
 )
 from gridveil.wind.io.layout import (
-    Capacity,
     Layout,
     Rows,
     Tally,
-    capacity_of,
     normalise,
     read_once,
 )
+from gridveil.wind.io.request import Capacity, capacity_of
 from gridveil.wind.io.sources import BLOCK, Piece, Source
 
 T = TypeVar("T")

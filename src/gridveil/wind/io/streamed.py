@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError
 from gridveil.wind.io.columns import Vector, compare_neighbours, to_seconds
 from gridveil.wind.io.layout import (
-    Capacity,
     Layout,
     Rows,
     Tally,
-    capacity_of,
     complete_rows,
     normalise,
     read_once,
 )
+from gridveil.wind.io.request import Capacity, capacity_of
 from gridveil.wind.io.sources import Piece, Source
 from gridveil.wind.io.store import (
     Contents,

@@ -34,6 +34,7 @@ from gridveil.wind.io.columns import (
     to_numbers,
 )
 from gridveil.wind.io.layout import Layout
+from gridveil.wind.io.request import CsvStyle
 from gridveil.wind.io.sources import BLOCK
 from gridveil.wind.io.store import Growing, PublicBlock, Store
 
@@ -73,15 +74,20 @@ def released_batches(
 
 
 def write_csv(
-    path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema, delimiter: str
+    path: Path,
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    delimiter: str,
+    style: CsvStyle,
 ) -> None:
-    """Write rows as CSV; text as it was read, quoted where it must be."""
+    """Write rows as CSV in the style of the source; text as it was read, quoted if it must be."""
     with _sink(path) as sink:
         header = io.StringIO()
         csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(schema.names)
         sink.write(header.getvalue().encode())
         for batch in batches:
-            fields = [_quoted(_as_text(column), delimiter) for column in batch.columns]
+            texts = [style.with_points(_as_text(column)) for column in batch.columns]
+            fields = [_quoted(text, delimiter) for text in texts]
             lines = _join(fields, delimiter)
             sink.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
@@ -261,6 +267,8 @@ def _values(array: pa.Array, kind: Kind) -> list[pa.Array]:
     """What a column says, without how it is written."""
     if not is_text(array.type) or kind == "text":
         return order_values(array, kind)
+    if kind not in _TYPES:
+        return order_values(array, kind)[:-1]
     try:
         return [array.cast(_TYPES[kind])]  # almost always: the other way takes five times as long
     except pa.ArrowException:
