@@ -40,6 +40,13 @@ _METRICS = (
 )
 
 
+_WHEN = {
+    "tuned": "For one record at a time, by a step below its whole range. From 500 records on the "
+    "method synthetic keeps more of whole values (100%), and it protects whole hours, days and "
+    "weeks: gridveil wind release --method auto --protect day.",
+}
+
+
 class Wind(Kind):
     """Release wind power records.
 
@@ -63,7 +70,10 @@ class Wind(Kind):
         ),
     )
     # The page asks for alpha, and synthetic records protect the whole range.
-    methods = method_options({n: kind for n, kind in BY_NAME.items() if n != Synthetic.method})
+    methods = tuple(
+        replace(one, text=f"{one.text} {_WHEN.get(one.name, '')}".strip())
+        for one in method_options({n: m for n, m in BY_NAME.items() if n != Synthetic.method})
+    )
     fields = (
         Field("file", "Your file", "scada.csv", "CSV or Parquet. It is not opened here."),
         Field("speed", "Column of wind speed", "wind_speed", "Public."),

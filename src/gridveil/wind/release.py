@@ -35,7 +35,7 @@ from gridveil.wind.facts import make_facts
 from gridveil.wind.features import Features
 from gridveil.wind.methods import BY_NAME, Method, Synthetic
 from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task, clipped
-from gridveil.wind.methods.choice import AUTO, choose
+from gridveil.wind.methods.choice import AUTO, advice, choose
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, default_features, fit_records
 from gridveil.wind.report import Made, loading_snippets, wind_section
@@ -142,7 +142,12 @@ class WindPlan(Plan[WindRelease]):
     @cached_property
     def assumed(self) -> dict[str, str]:
         """See `Plan.assumed`."""
-        return assumed(self.records, self.fits, self.guarantee, self.prepared)
+        found = assumed(self.records, self.fits, self.guarantee, self.prepared)
+        name, largest = self.method.method, max(group.rows for group in self.records.groups)
+        if self.why is not None:
+            return {**found, "method": f"{name}, since there are {self.why}"}
+        said = advice(name, self.records.rows, self.guarantee, largest)
+        return found if said is None else {**found, "method": said}
 
     @cached_property
     def unusual(self) -> tuple[str, ...]:

@@ -40,6 +40,14 @@ def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
     return "tuned", f"{rows:,} records, each protected for steps of {alpha} of capacity"
 
 
+def advice(method: str, rows: int, guarantee: Guarantee, largest: int) -> str | None:
+    """What the plan says of tuned or synthetic if public numbers speak for the other one."""
+    best, why = choose(rows, guarantee, largest)
+    if method == best or method not in ("tuned", "synthetic"):
+        return None
+    return f"{method}, where public numbers speak for {best} ({why}): --method auto takes that"
+
+
 def useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> list[str]:
     """A sentence if public numbers predict that noise on every record drowns the curve."""
     error = curve_error(fits, guarantee, prepared)

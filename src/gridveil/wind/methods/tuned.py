@@ -55,6 +55,7 @@ _LONGEST = 64.0
 _SLACK = 0.1
 _NOISY = 0.02  # noise of a smaller scale leaves the records as they are, nearly
 _MANY = 5000
+_SERIES, _SINGLE = 0.05, 0.1  # nominal residuals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,9 @@ class Tuned(Restoring):
         they are met as well as they are known.
     nominal
         The typical distance of a record from its curve that the split is planned for, as a share
-        of capacity. A public guess; accuracy depends on it a little, privacy not at all.
+        of capacity. A public guess; accuracy depends on it a little, privacy not at all. By
+        default 5% if the largest turbine has times or 5,000 records, else 10%: a series of SCADA
+        records is restored from more than single records, and few records must speak themselves.
     """
 
     method: ClassVar[str] = "tuned"
@@ -85,12 +88,13 @@ class Tuned(Restoring):
         example="0.00001",
         default="by how well they are known",
     )
-    nominal: float = option(
-        0.05,
+    nominal: float | None = option(
+        None,
         help="a public guess of a record's distance from its curve, as a share of capacity",
         check=lambda name, value: _nominal(name, value),
         example="5%",
         read=share,
+        default="5% for records with times or 5,000 of a turbine, else 10%",
     )
 
     def prepare(self, fits: Sequence[Fit], guarantee: Guarantee) -> Prepared:
@@ -103,7 +107,7 @@ class Tuned(Restoring):
             mix,
             alpha=above(alpha),
             epsilon=float(epsilon / group),
-            nominal=self.nominal,
+            nominal=self._guess(fits),
         )
         shares = self.split or (plan.records, plan.spread, plan.weights)
         mixes = [mix] * len(fits)
@@ -149,11 +153,11 @@ class Tuned(Restoring):
             found = query.ask(account, records, for_spread)
             spreads, scales = [float(value[0]) for value in found.values], found.scales
         # Step 4: denoised records, stretched and moved until they have that loss and those weights.
-        turbines = []
+        turbines, nominal = [], self._guess(fits)
         for fit, weights, spread, scale in zip(fits, joined, spreads, scales, strict=True):
             rows = fit.with_noisy(task.part(fit))
             radius = float(prepared.radius) if for_spread else 0.0
-            loss = estimate_loss(rows, fit.ridge, weights, b, radius, spread, scale, self.nominal)
+            loss = estimate_loss(rows, fit.ridge, weights, b, radius, spread, scale, nominal)
             about = estimate_spread(rows, weights.beta, loss, b)
             straight = np.concatenate(list(rows.map(partial(_straight, beta=weights.beta))))
             levels = Levels(np.clip(straight, 0.0, 1.0), task.part(fit), about, b)
@@ -164,15 +168,20 @@ class Tuned(Restoring):
                 made = self._restore_closely(task, fit, loss, weights)
             known = partial(_deviations, levels, fit.with_noisy(task.part(fit)), weights)
             turbines.append(replace(made, deviations=known))
-        return Outcome(turbines, {"radius": str(prepared.radius)})
+        return Outcome(turbines, {"radius": str(prepared.radius), "nominal": nominal})
+
+    def _guess(self, fits: Sequence[Fit]) -> float:
+        """The nominal residual, from public numbers if none was given."""
+        if self.nominal is not None:
+            return self.nominal
+        return _SERIES if _is_series(max(fits, key=lambda fit: fit.rows)) else _SINGLE
 
     def _in_order(self, fit: Fit, b: float) -> bool:
         """Whether sums and the order in time are restored: by public numbers.
 
         With little noise, or few records and no times, the records themselves say more.
         """
-        timed = fit.group.times() is not None
-        return self.gamma_weights is None and b >= _NOISY and (timed or fit.rows >= _MANY)
+        return self.gamma_weights is None and b >= _NOISY and _is_series(fit)
 
     def _restore_closely(self, task: Task, fit: Fit, loss: float, weights: Weights) -> Released:
         """Meet the loss, and the weights as well as they are known.
@@ -199,6 +208,11 @@ class Tuned(Restoring):
             gamma = self.gamma_records * float(np.sqrt(reach))
         aim = task.own(fit)
         return self.restore(task, fit, aim, loss=loss, weights=weights.beta, gamma_weights=gamma)
+
+
+def _is_series(fit: Fit) -> bool:
+    """Whether there is more to go by than single records: times, or many records."""
+    return fit.rows >= _MANY or fit.group.times() is not None
 
 
 def _restore_sums(
