@@ -80,13 +80,28 @@ def test_what_is_unusual_about_networks(given, words):
     assert any(words in one for one in grid_plan(**given).unusual)
 
 
-def test_models_that_public_limits_do_not_serve_are_named():
-    """Costs alone are private: whether lines carry the load is public, and here some do not."""
+@pytest.mark.parametrize(
+    ("parameter", "alpha", "limits", "rate"),
+    [
+        ("cost", 1, None, 0.25),
+        ("load", 5, None, 0.01),  # units that must run, behind lines that carry next to nothing
+        ("capacity", 1, (0.1, 2), 1),
+        ("capacity,load", 1, {"capacity": (0.1, 2), "load": (-500, 500)}, 1),
+    ],
+)
+def test_models_that_public_limits_do_not_serve_are_named(parameter, alpha, limits, rate):
+    """Whether lines carry what must be carried, wherever in their ranges private values are."""
     network = gv.grid.cases.rts96()
     lines = network.branches
-    tight = replace(network, branches=replace(lines, capacity=lines.capacity * 0.25))
-    found = grid_plan(tight, parameter="cost", alpha=1).unusual
-    assert any("models can't be served, whatever the private values are" in one for one in found)
+    tight = replace(network, branches=replace(lines, capacity=lines.capacity * rate))
+    words = "3 of 3 models can't be served, whatever the private values are"
+    found = grid_plan(tight, parameter=parameter, alpha=alpha, limits=limits).unusual
+    assert any(words in one for one in found)
+    # The control: lines as they are.
+    wide = None if limits is None else {"capacity": (1, 5000), "load": (-500, 500)}
+    given = {name: wide[name] for name in parameter.split(",")} if wide else None
+    found = grid_plan(network, parameter=parameter, alpha=alpha, limits=given).unusual
+    assert not any("can't be served" in one for one in found)
 
 
 def test_no_power_decides_what_is_unusual():

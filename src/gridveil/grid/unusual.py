@@ -7,6 +7,7 @@ No private value is compared with anything.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 from gridveil.errors import show_exact
 from gridveil.grid.methods.method import Prepared
 from gridveil.grid.model.adequacy import hopeless
-from gridveil.grid.model.network import Floats
+from gridveil.grid.model.network import Floats, Generators, Network
 from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import Declared, public_facts
@@ -32,6 +34,7 @@ _LITTLE = 0.005  # a step, as a share of a typical value
 _LITTLE_SHARE = 0.01  # a relative step
 _FACTOR_OF_TWO = 0.69  # noise on a logarithm
 _LEFT_OUT = 0.1  # of the sampled models
+_FEW = 20  # models that are solved before a release; all of them if one of these has no solution
 _LARGEST = 3e6  # MW: more than the whole world's load
 
 _ENTRY = {
@@ -110,16 +113,65 @@ def _models(problem: ReleaseProblem, left_out: int) -> Iterator[str]:
             "the load in them. Check the case, or give models of your own with --population."
         )
     low, high = public.with_values(public.low), public.with_values(public.high)
-    without = hopeless(models.load, models.p_min, models.p_max, low, high)
-    count = int(np.broadcast_to(without, (models.size,)).sum())
-    if public.parameters == ("cost",):  # all that decides whether a model is served is public
-        count = int((~np.isfinite(solve_population(high, models).cost)).sum())
+    unmatched = hopeless(models.load, models.p_min, models.p_max, low, high)
+    count = int(np.broadcast_to(unmatched, (models.size,)).sum())
+    if count or _unserved(public, take(models, np.arange(min(models.size, _FEW)))):
+        count = _unserved(public, models)
     if count:
         yield (
             f"{count:,} of {models.size:,} models can't be served, whatever the private values "
             "are: limits and loads that are public do not allow it. Leave these models out of the "
             "population, or correct the case."
         )
+
+
+def _unserved(public: PublicNetwork, models: Population) -> int:
+    """How many models no private values in their public ranges serve, line limits with it.
+
+    Private capacities and limits of units are at the end that leaves most room. A private load is
+    a unit that draws what suits, between the ends of its range.
+    """
+    room = public.high.copy()
+    if "generator_limit" in public.parts:
+        start = public.parts["generator_limit"].start
+        lower = slice(start, start + int(public.support["p_min"].sum()))
+        room[lower] = public.low[lower]
+    network = public.with_values(room)
+    network = network.with_linear_costs(np.zeros(len(network.generators)))
+    models = replace(models, cost=None, cost_factor=None)
+    if "load" in public.parts:
+        network, models = _free_loads(public, network, models)
+    return int((~np.isfinite(solve_population(network, models).cost)).sum())
+
+
+def _free_loads(
+    public: PublicNetwork, network: Network, models: Population
+) -> tuple[Network, Population]:
+    """The network and models with a unit, which only draws power, for every private load."""
+    at, part = np.flatnonzero(public.support["load"]), public.parts["load"]
+    units, none = network.generators, np.zeros(len(at))
+    more = Generators(
+        name=tuple(f"load {place}" for place in at),
+        bus=at,
+        p_min=-public.high[part],
+        p_max=-public.low[part],
+        quadratic=none,
+        linear=none,
+        constant=none,
+        points=(None,) * len(at),
+        in_service=network.buses.in_service[at],
+    )
+    both: dict[str, Any] = {
+        one.name: (*getattr(units, one.name), *getattr(more, one.name)) for one in fields(units)
+    }
+    drawn = np.ones((models.size, len(at))) if models.load is None else models.load[:, at]
+    factors: dict[str, Any] = {}
+    for name in ("p_min", "p_max"):
+        own = getattr(models, name)
+        own = np.ones((models.size, len(units))) if own is None else own
+        factors[name] = np.hstack([own, drawn])
+    rest = network.with_load(public.rest("load"))
+    return replace(rest, generators=Generators(**both)), replace(models, **factors)
 
 
 def _relative_step(
