@@ -36,7 +36,14 @@ def reactive_reach(network: Network) -> Floats:
     factor of 0.8).
     """
     units = network.generators
-    return np.round(REACTIVE * np.maximum(np.abs(units.p_min), np.abs(units.p_max)), 4)
+    return _rounded(REACTIVE * np.maximum(np.abs(units.p_min), np.abs(units.p_max)))
+
+
+def _rounded(power: Floats) -> Floats:
+    """Powers with four decimals, or with five digits if that is more: some networks are small."""
+    size = np.where((power != 0) & np.isfinite(power), np.abs(power), 1.0)
+    unit = 10.0 ** (4 + np.maximum(0.0, -np.floor(np.log10(size))))
+    return np.asarray(np.where(np.isfinite(power), np.round(power * unit) / unit, power))
 
 
 def without_reactive_copies(network: Network, private: Collection[str]) -> Network:
@@ -102,7 +109,7 @@ def light_dispatch(network: Network) -> Floats:
             need, output[moves], (output - low)[moves], (high - output)[moves]
         )
     runs = on & (island[units.bus] >= 0)
-    return np.where(runs, np.clip(np.round(output, 4), low, high), 0.0)
+    return np.where(runs, np.clip(_rounded(output), low, high), 0.0)
 
 
 def _bounds(network: Network, load: float) -> tuple[Floats, Floats]:
