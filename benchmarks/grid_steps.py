@@ -17,10 +17,11 @@ one, for the smallest quarter of lines, those between, and the largest quarter.
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -30,9 +31,9 @@ import numpy as np
 from gridveil import grid
 from gridveil.grid.methods import certified
 from gridveil.grid.model_errors import Reference
-from gridveil.grid.restoration.cells import Noisy
+from gridveil.grid.restoration.cells import Cells, Noisy
 from gridveil.grid.restoration.convexity import Relieved
-from gridveil.grid.restoration.experts import Learned
+from gridveil.grid.restoration.experts import Learned, foretell
 from gridveil.grid.restoration.prior import Estimate, estimate
 from gridveil.grid.restoration.project import serve
 from gridveil.privacy.ledger import Ledger
@@ -51,7 +52,8 @@ def main() -> None:
     parser.add_argument("--runs-large", type=int, default=5)
     parser.add_argument("--models", type=int, default=60)
     parser.add_argument("--epsilon", default="1")
-    parser.add_argument("--priors", default="before,public")
+    parser.add_argument("--priors", default="public,others,before")
+    parser.add_argument("--raw", type=Path, help="a file that gets a line of JSON for every run")
     given = parser.parse_args()
     print(
         f"certified, capacity, epsilon {given.epsilon}, {given.models} models\n"
@@ -65,7 +67,12 @@ def main() -> None:
         print(case.controls(), flush=True)
         for alpha in given.alphas.split(","):
             for prior in given.priors.split(","):
-                rows = [case.run(alpha, given.epsilon, prior) for _ in range(runs)]
+                rows = []
+                for _ in range(runs):
+                    rows.append(case.run(alpha, given.epsilon, prior))
+                    if given.raw:
+                        with given.raw.open("a") as file:
+                            file.write(json.dumps([name, alpha, prior, *rows[-1]]) + "\n")
                 print(_line(name, alpha, prior, np.array(rows)), flush=True)
 
 
@@ -107,10 +114,7 @@ class Case:
             planned = planned.without_warning()
             account = planned.charge(Ledger(Path(folder) / "ledger.sqlite"), dataset=self.name)
             start = time.process_time()
-            if prior == "before":
-                with _before():
-                    made = planned.run(account)
-            else:
+            with RESTORED[prior]():
                 made = planned.run(account)
             seconds = time.process_time() - start
         one, other = (each.errors(made.data, penalty=3000.0) for each in self.references)
@@ -147,6 +151,25 @@ def _before() -> Iterator[None]:
         patch.object(certified, "serve", shallow),
     ):
         yield
+
+
+@contextmanager
+def _others() -> Iterator[None]:
+    """Restore every entry by what the others tell of it alone: its own noisy value is left out."""
+
+    def told(noisy: Noisy, known: Any) -> Learned:
+        cells = Cells(noisy, 1_000_000 // len(noisy))
+        prior, weights = foretell(cells, cells.likelihood(), known)
+        prior /= prior.sum(axis=1, keepdims=True)
+        values = np.exp(cells.middle) - cells.shift
+        mean = prior @ values
+        return Learned(Estimate(mean, prior @ values**2 - mean**2), weights)
+
+    with patch.object(certified, "learn", told):
+        yield
+
+
+RESTORED = {"public": nullcontext, "others": _others, "before": _before}
 
 
 def _line(name: str, alpha: str, prior: str, rows: np.ndarray[Any, Any]) -> str:

@@ -65,16 +65,16 @@ class Cells:
         typical = float(np.median(noisy.scale))
         low, high = self._ends(typical)
         if noisy.logarithms:
-            self._shift, ideal = 0.0, float(noisy.scale.min()) / _FINE
+            self.shift, ideal = 0.0, float(noisy.scale.min()) / _FINE
         else:
             # As fine as the noise at the largest value, if there are cells enough.
-            self._shift, ideal = typical, typical / _FINE / high
-        first, last = np.log(low + self._shift), np.log(high + self._shift)
+            self.shift, ideal = typical, typical / _FINE / high
+        first, last = np.log(low + self.shift), np.log(high + self.shift)
         self.count = int(np.clip((last - first) / ideal, _FEWEST, max(most, _FEWEST)))
         places = np.linspace(first, last, self.count + 1)
         self.width = float(places[1] - places[0])
         self.middle: Floats = (places[1:] + places[:-1]) / 2
-        self._edges: Floats = np.exp(places) - self._shift
+        self._edges: Floats = np.exp(places) - self.shift
 
     def _ends(self, typical: float) -> tuple[float, float]:
         noisy = self._noisy

@@ -65,7 +65,28 @@ def learn(noisy: Noisy, known: Covariates) -> Learned:
         return Learned(_alone(noisy), {"all": 1.0})
     cells = Cells(noisy, min(_MOST_CELLS, _ROOM // max(count, 1)))
     likely = cells.likelihood()
-    folds = _deal(noisy, known)
+    prior, weights = foretell(cells, likely, known)
+    posterior = likely * prior
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    mean, variance = cells.moments(slice(None), posterior)
+    noise = noisy.scale * (mean if noisy.logarithms else 1.0)
+    found = Estimate(np.clip(mean, noisy.low, noisy.high), np.maximum(variance, 2 * noise**2 / 100))
+    return Learned(found, weights)
+
+
+def foretell(cells: Cells, likely: Floats, known: Covariates) -> tuple[Floats, dict[str, float]]:
+    """How likely each cell is for each entry by what is known of the others; and the weights.
+
+    Parameters
+    ----------
+    cells
+        What values there may be.
+    likely
+        How likely each cell makes what is known of each entry: ``(entries, cells)``.
+    known
+        What is public of the entries.
+    """
+    folds = _deal(known)
     experts = _Experts(cells, likely, known)
     priors: dict[str, Floats] = {}
     for fold in range(int(folds.max()) + 1):
@@ -74,12 +95,8 @@ def learn(noisy: Noisy, known: Covariates) -> Learned:
             priors.setdefault(name, np.empty_like(likely))[held] = prior
     evidence = np.column_stack([(likely * prior).sum(axis=1) for prior in priors.values()])
     weights = _weights(evidence)
-    posterior = likely * _mixed(weights, list(priors.values()))
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    mean, variance = cells.moments(slice(None), posterior)
-    noise = noisy.scale * (mean if noisy.logarithms else 1.0)
-    found = Estimate(np.clip(mean, noisy.low, noisy.high), np.maximum(variance, 2 * noise**2 / 100))
-    return Learned(found, dict(zip(priors, weights.tolist(), strict=True)))
+    mixed = _mixed(weights, list(priors.values()))
+    return mixed, dict(zip(priors, weights.tolist(), strict=True))
 
 
 def _alone(noisy: Noisy) -> Estimate:
@@ -91,13 +108,14 @@ def _alone(noisy: Noisy) -> Estimate:
     return Estimate(np.exp(found.mean), found.variance * np.exp(2 * found.mean))
 
 
-def _deal(noisy: Noisy, known: Covariates) -> Ints:
+def _deal(known: Covariates) -> Ints:
     """A fold for every entry: by class and place in the network's own order, which is public."""
-    folds = 10 if len(noisy) <= 1000 else 5
-    order = np.lexsort((np.arange(len(noisy)), known.classes.astype(str)))
-    found = np.empty(len(noisy), dtype=np.int64)
+    count = len(known.classes)
+    folds = 10 if count <= 1000 else 5
+    order = np.lexsort((np.arange(count), known.classes.astype(str)))
+    found = np.empty(count, dtype=np.int64)
     # A stride that shares no factor with the folds keeps twins, which stand together, apart.
-    found[order] = (np.arange(len(noisy)) * 3) % folds
+    found[order] = (np.arange(count) * 3) % folds
     return found
 
 
