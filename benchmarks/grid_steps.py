@@ -140,7 +140,8 @@ def _before() -> Iterator[None]:
             return Learned(estimate(noisy.values, scale, *ends), {})
         low, high = map(float, np.log(ends))
         found = estimate(noisy.values, scale, low, high)
-        return Learned(Estimate(np.exp(found.mean), found.variance * np.exp(2 * found.mean)), {})
+        mean, variance = np.exp(found.mean), found.variance * np.exp(2 * found.mean)
+        return Learned(Estimate(mean, variance, variance), {})
 
     def shallow(*args: Any, deep: bool, **how: Any) -> Any:
         return serve(*args, **how)
@@ -163,7 +164,8 @@ def _others() -> Iterator[None]:
         prior /= prior.sum(axis=1, keepdims=True)
         values = np.exp(cells.middle) - cells.shift
         mean = prior @ values
-        return Learned(Estimate(mean, prior @ values**2 - mean**2), weights)
+        variance = prior @ values**2 - mean**2
+        return Learned(Estimate(mean, variance, variance), weights)
 
     with patch.object(certified, "learn", told):
         yield

@@ -88,7 +88,7 @@ def test_no_entry_predicts_itself():
 
     def priors(given):
         cells = Cells(Noisy(given, np.full(80, 30.0), LOW, HIGH), 200)
-        held = experts._deal(Noisy(given, np.full(80, 30.0), LOW, HIGH), known)
+        held = experts._deal(known)
         held = held == held[place]
         made = experts._Experts(cells, cells.likelihood(), known).about(held)
         row = int(np.flatnonzero(held).tolist().index(place))
@@ -114,11 +114,27 @@ def test_what_an_entry_says_reaches_the_others():
     for given in (values, moved):
         noisy = Noisy(given, np.full(80, 30.0), LOW, HIGH)
         cells = Cells(noisy, 200)
-        folds = experts._deal(noisy, known)
+        folds = experts._deal(known)
         held = folds == (folds[place] + 1) % 10
         made.append(experts._Experts(cells, cells.likelihood(), known).about(held))
     for name in ("all", "class", "trend", "near 0.3"):
         assert (made[0][name] != made[1][name]).any(), name
+
+
+@pytest.mark.parametrize("scale", [5.0, 15.0])
+def test_error_bars_know_that_the_prior_was_learned(scale):
+    loads = grid.cases.rts96(variant="paper").buses.load
+    real = loads[loads > 0]
+    known = Covariates(np.zeros((len(real), 1)), np.full(len(real), "bus"))
+    far = []
+    for seed in range(6):
+        noise = np.random.default_rng(seed).laplace(0.0, scale, len(real))
+        found = learn(Noisy(real + noise, np.full(len(real), scale), 0.0, 1000.0), known).estimate
+        error = np.abs(real - found.mean)
+        far.append((error / np.sqrt(found.doubt), error / np.sqrt(found.variance)))
+    inside, alone = np.mean(np.array(far) <= 2, axis=(0, 2))
+    assert 0.93 < inside < 0.995
+    assert alone < inside - 0.01  # the control: the prior taken for known
 
 
 def test_estimates_are_in_the_box_and_have_a_variance():

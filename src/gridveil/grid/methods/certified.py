@@ -247,8 +247,10 @@ class Certified(Method):
         """Restore the noisy entries; what the models need is public, and free."""
         # Step 2: what the entries have in common, learned from the noisy ones and public facts.
         task.progress("learning what the entries have in common")
-        aim = self._aim(task.problem, prepared, noisy)
-        deviations = np.sqrt(1 / aim.weight)
+        learned = self._learned(task.problem, prepared, noisy)
+        low, high = task.problem.public.low, task.problem.public.high
+        totals = self._totals(task.problem, noisy, prepared.unit)
+        aim = Aim(learned.mean, 1 / learned.variance, low, high, totals)
         # Capacities: without congestion that is more likely noise than the network's. A catalogue
         # leaves no doubt that this could use.
         lines = task.problem.public.parameters == ("capacity",) and not self.catalogue
@@ -296,24 +298,29 @@ class Certified(Method):
                 "rounds_of_cuts": served.rounds,
                 "cuts": served.cuts,
             },
-            deviations,
+            # About the released value, which lies elsewhere if models had to be served.
+            np.sqrt(learned.doubt + (served.values - learned.mean) ** 2),
         )
 
-    def _aim(self, problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries) -> Aim:
-        """Estimates and their certainty, one kind of entry at a time; and the sum that is known."""
-        public, unit = problem.public, prepared.unit
-        mean, variance = np.empty(public.entries), np.empty(public.entries)
+    def _learned(
+        self, problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries
+    ) -> Estimate:
+        """What is known of every entry, one kind of them at a time."""
+        public = problem.public
+        mean, variance, doubt = (np.empty(public.entries) for _ in range(3))
         for kind, places in _alike(problem):
             if not kind.alike:
                 low, high = public.low[places], public.high[places]
                 mean[places] = np.clip(noisy.values[places], low, high)
-                variance[places] = 2 * noisy.scale[places] ** 2
+                variance[places] = doubt[places] = 2 * noisy.scale[places] ** 2
                 continue
             known = prepared.covariates[kind.name].of(places - public.parts[kind.name].start)
-            ratings = self.catalogue if kind.name == "capacity" else None
-            found = _estimate(public, places, noisy, known, [one / unit for one in ratings or ()])
+            ratings = [one / prepared.unit for one in self.catalogue or ()]
+            ratings = ratings if kind.name == "capacity" else []
+            found = _estimate(public, places, noisy, known, ratings)
             mean[places], variance[places] = found.mean, found.variance
-        return Aim(mean, 1 / variance, public.low, public.high, self._totals(problem, noisy, unit))
+            doubt[places] = found.doubt
+        return Estimate(mean, variance, doubt)
 
     def _totals(
         self, problem: ReleaseProblem, noisy: NoisyEntries, unit: float
@@ -347,7 +354,7 @@ def _estimate(
     logs = bool(noisy.logarithms[first])
     sizes = Noisy(sign * noisy.values[places], noisy.scale[places], low, high, logs)
     found = learn(sizes, known).estimate
-    return Estimate(sign * found.mean, found.variance)
+    return Estimate(sign * found.mean, found.variance, found.doubt)
 
 
 def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:

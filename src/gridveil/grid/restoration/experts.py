@@ -31,7 +31,7 @@ from scipy.spatial import cKDTree
 
 from gridveil.grid.model.covariates import Covariates
 from gridveil.grid.restoration.cells import Cells, Noisy
-from gridveil.grid.restoration.prior import Estimate, estimate
+from gridveil.grid.restoration.prior import Estimate, doubtful, estimate
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,6 +48,8 @@ _FLAT = 1.0
 _NEAR, _NEIGHBOURS = (0.02, 0.1, 0.3), 40
 _RIDGE, _HUBER = 1e-3, 1.5
 _TURNS = 2
+# Widths that a prior is blurred by for error bars, in cells.
+_BLURS = (1.0, 3.0, 8.0, 20.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +68,31 @@ def learn(noisy: Noisy, known: Covariates) -> Learned:
     cells = Cells(noisy, min(_MOST_CELLS, _ROOM // max(count, 1)))
     likely = cells.likelihood()
     prior, weights = foretell(cells, likely, known)
-    posterior = likely * prior
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    mean, variance = cells.moments(slice(None), posterior)
-    noise = noisy.scale * (mean if noisy.logarithms else 1.0)
-    found = Estimate(np.clip(mean, noisy.low, noisy.high), np.maximum(variance, 2 * noise**2 / 100))
+    mean, variance = cells.moments(slice(None), _posterior(likely, prior))
+    noise = 2 * (noisy.scale * (mean if noisy.logarithms else 1.0)) ** 2
+    # Learned priors have points where real ones have hills. That costs the means nothing.
+    other, wide = cells.moments(slice(None), _posterior(likely, _blurred(likely, prior)))
+    found = Estimate(
+        np.clip(mean, noisy.low, noisy.high),
+        np.maximum(variance, noise / 100),
+        doubtful(np.maximum(wide + (other - mean) ** 2, noise / 100), noise),
+    )
     return Learned(found, weights)
+
+
+def _posterior(likely: Floats, prior: Floats) -> Floats:
+    found = likely * prior
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _blurred(likely: Floats, prior: Floats) -> Floats:
+    """A prior, and the same out of focus, mixed as makes the entries most likely."""
+    away = np.arange(prior.shape[1]) - np.arange(prior.shape[1])[:, None]
+    some = [prior]
+    for width in _BLURS:
+        kernel = np.exp(-0.5 * (away / width) ** 2)
+        some.append(prior @ (kernel / kernel.sum(axis=1, keepdims=True)))
+    return _mixed(_weights(np.column_stack([(likely * one).sum(axis=1) for one in some])), some)
 
 
 def foretell(cells: Cells, likely: Floats, known: Covariates) -> tuple[Floats, dict[str, float]]:
@@ -105,7 +126,8 @@ def _alone(noisy: Noisy) -> Estimate:
         return estimate(noisy.values, float(noisy.scale.max()), noisy.low, noisy.high)
     low, high = np.log(noisy.low), np.log(noisy.high)
     found = estimate(noisy.values, float(noisy.scale.max()), float(low), float(high))
-    return Estimate(np.exp(found.mean), found.variance * np.exp(2 * found.mean))
+    mean = np.exp(found.mean)
+    return Estimate(mean, found.variance * mean**2, found.doubt * mean**2)
 
 
 def _deal(known: Covariates) -> Ints:

@@ -34,10 +34,35 @@ _FLAT = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What is known of some entries after the noise: a mean and a variance each."""
+    """What is known of some entries after the noise: a mean and a variance each.
+
+    The variance takes the prior for known. ``doubt`` is the variance about the mean with what is
+    not known of the prior added, for error bars.
+    """
 
     mean: Floats
     variance: Floats
+    doubt: Floats
+
+
+def doubtful(variance: Floats, noise: Floats) -> Floats:
+    """Variances of entries whose prior was learned from these very entries.
+
+    How wide a prior is shows in the squares of ``n`` noisy values, whose noise of variance ``s``
+    hides ``s/sqrt(n)`` of it and more. So much is added to the prior's own variance: an estimate
+    of variance ``v`` has a prior of about ``w = v s/(s - v)``, and gets the variance that one of
+    ``w + s/sqrt(n)`` would leave.
+
+    Parameters
+    ----------
+    variance
+        Of entries that have something in common, with the prior taken for known.
+    noise
+        The variance of each one's noise.
+    """
+    spare = np.maximum(noise - variance, 1e-9 * noise)
+    wide = variance * noise / spare + noise / np.sqrt(len(noise))
+    return np.maximum(variance, wide * noise / (wide + noise))
 
 
 def estimate(
@@ -59,7 +84,8 @@ def estimate(
     # Below the lowest point all points are as likely as at it, but for a factor: clipping is free.
     inside = np.clip(noisy, low, high)
     if not len(catalogue) and inside.min() == inside.max():
-        return Estimate(inside, np.full(len(noisy), 2 * scale**2))
+        noise = np.full(len(noisy), 2 * scale**2)
+        return Estimate(inside, noise, noise)
     kernel: _Dense | _Even
     if len(catalogue):
         kernel = _Dense(noisy, scale, np.unique(np.asarray(catalogue, dtype=np.float64)))
@@ -72,8 +98,11 @@ def estimate(
     middle = float(kernel.points.mean())
     second = kernel.gather(prior * (kernel.points - middle) ** 2) / weight
     variance = second - (first - middle) ** 2
-    mean = first if len(catalogue) else np.clip(first, low, high)
-    return Estimate(mean, np.maximum(variance, 2 * scale**2 / 100))
+    noise = np.full(len(noisy), 2 * scale**2)
+    variance = np.maximum(variance, noise / 100)
+    if len(catalogue):
+        return Estimate(first, variance, variance)
+    return Estimate(np.clip(first, low, high), variance, doubtful(variance, noise))
 
 
 class _Dense:
