@@ -165,6 +165,31 @@ def test_the_file_of_the_page_makes_the_release_and_the_statement_holds_it(page,
     assert request["method"] == "laplace"
 
 
+def test_steps_are_amounts_shares_or_by_class(page):
+    page.check("input[name=kind][value=grid]")
+    page.check("input[name=method][value=laplace]")
+    page.fill("#size", "20")
+    expect = sync_api.expect
+    expect(page.locator("#size-rows tr")).to_have_count(3)
+    page.select_option("#steps-capacity", "share")
+    expect(page.locator("#alpha-capacity")).to_have_value("20%")
+    expect(page.locator("#command")).to_contain_text("--alpha 20% ")
+    page.locator("#alpha-capacity-slider").press("ArrowLeft")
+    expect(page.locator("#command")).to_contain_text("--alpha 15% ")
+    expect(page.locator("#size-rows")).to_contain_text("14%")
+    page.fill("#alpha-capacity", "230kV:60,others:15")  # the list follows what is typed
+    expect(page.locator("#steps-capacity")).to_have_value("class")
+    expect(page.locator("#alpha-capacity-slider")).to_be_hidden()
+    expect(page.locator("#command")).to_contain_text("--alpha 230kV:60,others:15 ")
+    page.fill("#alpha-capacity", "999kV:60,others:15")
+    expect(page.locator("#alpha-capacity-fault")).to_contain_text("is in that class")
+    expect(page.locator("#sizes")).to_be_hidden()
+    page.select_option("#steps-capacity", "amount")
+    expect(page.locator("#alpha-capacity")).to_have_value("30")
+    expect(page.locator("#alpha-capacity-slider")).to_be_visible()
+    expect(page.locator("#command")).to_contain_text("--alpha 30 ")
+
+
 def test_a_network_has_its_own_settings(page):
     page.check("input[name=kind][value=grid]")
     page.uncheck("#private-capacity")

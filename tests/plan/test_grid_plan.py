@@ -3,6 +3,7 @@
 import shlex
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from plan.making import asked, planner_of, settled
 
@@ -213,3 +214,64 @@ def test_a_public_network_stands_in():
     assert "rts96, which you named public" in kind.stand_in
     choice = Choice("grid", (("capacity", Fraction(30)),), "certified", Fraction(1), 20)
     assert [one.entries for one in kind.neighbours(choice)] == [120]
+
+
+@pytest.mark.parametrize("alpha", ["20%", "230kV:60,others:15", "230kV:20%,others:10%"])
+def test_shares_and_steps_by_class_are_those_of_a_release(planner, ledger, alpha):
+    told = settled(planner, question(private(alpha=alpha, limits="50:1000"), method="laplace"))
+    assert told["faults"] == {}
+    assert told["accuracy"]["problem"] is None
+    words = shlex.split(told["command"])
+    assert words[words.index("--alpha") + 1] == alpha
+    network = grid.cases.rts96(variant="paper")
+    made = grid.release(
+        network,
+        grid.sample_population(network, 2),
+        epsilon=1,
+        alpha=dict(one.split(":") for one in alpha.split(",")) if ":" in alpha else alpha,
+        limits=(50, 1000),
+        method="laplace",
+        dataset="grid",
+        ledger=ledger,
+    )
+    assert tuple(told["guarantee"]["words"]) == made.statement.in_words
+
+
+def test_what_can_be_told_by_size():
+    ratings = np.geomspace(20, 4000, 108)
+    planner = planner_of(
+        lambda: [Grid(grid.cases.rts96(variant="paper").with_capacity(ratings))], None
+    )
+    (amount,) = planner.answer(question())["sizes"]
+    assert [row[0].split(":")[0] for row in amount["rows"]] == ["small", "median", "large"]
+    assert amount["rows"][2][2] == "over 99.99%"
+    assert "does not fit" in amount["warning"]
+    (share,) = planner.answer(question(private(alpha="20%")))["sizes"]
+    assert {row[1:] for row in share["rows"]} == {("18%", "73.2%")}
+    assert share["warning"] is None
+    (steps,) = planner.answer(question(private(alpha="230kV:500,others:20")))["sizes"]
+    assert steps["warning"] is None
+    assert planner.answer(question(private("cost", "1")))["sizes"] == []
+    planner.close()
+
+
+def test_one_amount_fits_lines_of_one_size(planner):
+    (found,) = planner.answer(question())["sizes"]
+    assert found["warning"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "method", "field"),
+    [
+        ([private("cost", "5%")], "certified", "alpha-cost"),
+        ([private(alpha="20%")], "paper", "method"),
+        ([private(alpha="999kV:5,others:5")], "certified", "alpha-capacity"),
+        ([private(alpha="230kV:5,others")], "certified", "alpha-capacity"),
+        ([private(alpha="230kV:5,others:20%")], "certified", "alpha-capacity"),
+        ([private(alpha="230kV:5,others:20"), private("load", "5")], "certified", "parameters"),
+    ],
+)
+def test_steps_that_the_command_would_not_take_are_told(planner, given, method, field):
+    told = planner.answer(question(*given, method=method))
+    assert list(told["faults"]) == [field]
+    assert told["command"] is told["sizes"] is None

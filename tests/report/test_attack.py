@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gridveil.grid import cases
-from gridveil.report.attack import certainty, infer, of_groups, show_certainty
+from gridveil.report.attack import infer, of_groups
+from gridveil.report.sizes import certainty, misfit, show_certainty, sizes
 
 RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])
 
@@ -128,3 +129,35 @@ def test_the_ratings_of_rts96_are_recovered_where_alpha_is_small():
         ]
         assert np.mean([one.recovered for one in runs]) == pytest.approx(expected, abs=0.01)
         assert all(one.warning for one in runs)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(3)])
+def test_what_a_step_leaves_to_tell_by_size(epsilon):
+    values = np.geomspace(20, 4000, 101)
+    amount = sizes(values, [Fraction(30)] * 101, epsilon, relative=False)
+    share = sizes(values, [Fraction(1, 5)] * 101, epsilon, relative=True)
+    assert [one.value for one in amount] == pytest.approx([values[5], values[50], values[95]])
+    # A tenth of them is 1, 1 and 11 steps of 30 MW, and at 20% one step each.
+    assert [one.sure for one in amount] == [certainty(epsilon * steps) for steps in (1, 1, 11)]
+    assert [one.sure for one in share] == [certainty(epsilon)] * 3
+    assert amount[0].noise == pytest.approx(30 / values[5] / float(epsilon))
+    assert share[0].noise == share[2].noise == pytest.approx(np.log(1.2) / float(epsilon))
+    assert "one step in MW does not fit" in (misfit(amount, "capacity", "MW") or "")
+    assert misfit(share, "capacity", "of its value") is None
+    alike = sizes(np.linspace(300, 400, 9), [Fraction(30)] * 9, epsilon, relative=False)
+    assert misfit(alike, "capacity", "MW") is None
+
+
+def test_what_is_released_within_a_tenth_is_counted_by_size():
+    real = np.array([10.0] * 25 + [100.0] * 50 + [1000.0] * 25)
+    shown = real + np.where(np.arange(100) % 2, 5.0, 0.0)
+    found = infer("capacity", "MW", real, shown, alpha=30, epsilon=1, by_size=True)
+    assert [one.known for one in found.sizes] == [pytest.approx(13 / 25), 1.0, 1.0]
+    assert [one.noise for one in found.sizes] == [3.0, 0.3, 0.03]
+    assert any("does not fit" in words for words in found.warnings)
+    assert infer("capacity", "MW", real, shown, alpha=30, epsilon=1).sizes == ()
+
+
+def test_nothing_to_tell_of_entries_that_are_0():
+    assert sizes(np.zeros(3), [Fraction(1)] * 3, Fraction(1), relative=False) == ()
+    assert misfit((), "load", "MW") is None

@@ -256,6 +256,7 @@ def _inference(
                 theirs,
                 alpha=Fraction(one["alpha"]),
                 epsilon=statement.epsilon,
+                by_size=PARAMETERS[name].unit == "MW" and not one.get("classes"),
             )
         )
     return tuple(found)

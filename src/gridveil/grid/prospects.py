@@ -5,7 +5,6 @@ It solves the real case. Nothing here is published, charged, or asked by a relea
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,13 +14,11 @@ import numpy as np
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import sample_population
 from gridveil.grid.opf.engine import solve_population
-from gridveil.report.attack import certainty, show_certainty
+from gridveil.report.sizes import certainty, misfit, show_certainty, sizes
 
 PLACEHOLDER = 9000.0
 """Ratings from here on (MW) are mostly placeholders for lines without a limit."""
-# An alpha in MW fits lines whose ratings are less than this many times apart.
-_ALIKE = 5.0
-_USUAL_ALPHA = 30.0
+_USUAL_ALPHA = Fraction(30)
 _MODELS, _FEWER, _LARGE = 100, 20, 500
 
 
@@ -91,26 +88,20 @@ def step_words(network: Network) -> list[str]:
     """Whether one alpha in MW fits the lines, by those of a twentieth, a half and all but that."""
     rated = network.branches.capacity[network.branches.in_service]
     rated = rated[np.isfinite(rated) & (rated > 0) & (rated < PLACEHOLDER)]
-    if len(rated) == 0:
+    found = sizes(rated, [_USUAL_ALPHA] * len(rated), Fraction(1), relative=False)
+    if misfit(found, "capacity", "MW") is None:
         return []
-    small, median, large = np.quantile(rated, (0.05, 0.5, 0.95), method="nearest")
-    if large < _ALIKE * small:
-        return []
-    shares = [f"{_USUAL_ALPHA / one:.0%}" for one in (small, median, large)]
+    small, median, large = (f"{one.noise:.0%}" for one in found)
+    rating = [f"{one.value:,.4g} MW" for one in found]
+    sure = [show_certainty(one.sure) for one in found]
     return [
-        f"Noise of {_USUAL_ALPHA:g} MW is {shares[0]} of a small line here ({small:,.4g} MW), "
-        f"{shares[1]} of a median one ({median:,.4g} MW) and {shares[2]} of a large one "
-        f"({large:,.4g} MW): one alpha in MW drowns the first or leaves the last open. A share of "
+        f"Noise of {_USUAL_ALPHA} MW is {small} of a small line here ({rating[0]}), "
+        f"{median} of a median one ({rating[1]}) and {large} of a large one "
+        f"({rating[2]}): one alpha in MW drowns the first or leaves the last open. A share of "
         "each value fits all of them: --alpha 20%. Or give each public class its own: --alpha "
         "380kV:100,others:20. Choose by what is public (voltages, kinds): a choice by the ratings "
         "would tell about them.",
         "At epsilon 1 an observer who asks of these three whether they are a tenth larger is right "
-        f"at most {_sure(small)}, {_sure(median)} and {_sure(large)} of the time at "
-        f"{_USUAL_ALPHA:g} MW, and {show_certainty(certainty(Fraction(1)))} for each at 20%.",
+        f"at most {sure[0]}, {sure[1]} and {sure[2]} of the time at {_USUAL_ALPHA} MW, and "
+        f"{show_certainty(certainty(Fraction(1)))} for each at 20%.",
     ]
-
-
-def _sure(rating: float) -> str:
-    """How sure of a tenth of a rating an observer can be, at the usual alpha and epsilon 1."""
-    steps = math.ceil(rating / 10 / _USUAL_ALPHA)
-    return show_certainty(certainty(Fraction(steps)))

@@ -94,11 +94,12 @@ class Planner:
         told: dict[str, Any] = {
             "faults": faults.found,
             "read": {} if choice is None else numbers_read(kind, choice),
-            **dict.fromkeys(("guarantee", "accuracy", "budget", "command", "file")),
+            **dict.fromkeys(("guarantee", "sizes", "accuracy", "budget", "command", "file")),
         }
         if choice is None:
             return told
         told["guarantee"] = _guarantee(kind.neighbours(choice), choice.epsilon)
+        told["sizes"] = [vars(one) for one in kind.sizes(choice)]
         told["accuracy"] = self._accuracy(kind, choice)
         if not faults.found:
             told["budget"] = self._budget(kind, choice, fields, dataset)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from gridveil.cli import typed
 from gridveil.errors import InputError, show_exact
@@ -23,6 +27,7 @@ from gridveil.grid.model.population import (
 from gridveil.grid.model.problem import neighbours
 from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import check_ranges, ranges_of
+from gridveil.grid.model.steps import steps_of
 from gridveil.grid.model_errors import Reference
 from gridveil.planning.kind import (
     Choice,
@@ -33,13 +38,19 @@ from gridveil.planning.kind import (
     Run,
     Session,
     Share,
+    SizeTable,
+    Steps,
     file_word,
     method_options,
+    percent,
 )
-from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.adjacency import RELATIVE, Adjacency
+from gridveil.privacy.exact import exact
 from gridveil.report.charts import scatter
 from gridveil.report.parts import Picture
+from gridveil.report.sizes import misfit, sizes
 
+_SHARES = ("1%", "2%", "5%", "10%", "15%", "20%", "30%", "50%", "100%")
 _UNSEEN = 200  # models that accuracy is measured on
 _MEGAWATTS = ("1", "2", "5", "10", "15", "20", "30", "40", "50", "75", "100")
 _WORDS = {
@@ -64,16 +75,22 @@ _UNLIMITED = Metric(
 
 def _parameter(name: str, alphas: tuple[str, ...], alpha: str, example: str) -> Parameter:
     unit = PARAMETERS[name].unit
+    kinds = (
+        Steps("amount", f"an amount in {unit}", alphas, alpha, unit),
+        Steps("share", "a share of each value", _SHARES, "20%", "of each value"),
+        Steps("class", "one for each public class", (), f"230kV:{alpha},others:10", unit),
+    )
     return Parameter(
         name,
         _WORDS[name],
         unit,
         alphas,
         alpha,
-        f"How far {_ENTRIES[name]} may move, in {unit}, and still be hidden among the "
+        f"How far {_ENTRIES[name]} may move and still be hidden among the "
         "possibilities. Below the spacing of values that are plausible it protects little.",
         f"The public range: where such values lie, whoever's they are, as {example}. From public "
         "facts of your network if left out.",
+        kinds if unit == "MW" else (),
     )
 
 
@@ -165,14 +182,45 @@ class Grid(Kind):
         ends = check_ranges((name,), found)[name]
         return ends.low, ends.high
 
+    def alpha(self, parameter: Parameter, text: str) -> Any:
+        """An amount, a share of each value, or one of these for each public class."""
+        given = typed.steps(text) if ":" in text else text
+        if isinstance(given, str):
+            return _step(parameter, given)
+        return tuple((name, _step(parameter, one)) for name, one in given.items())
+
     def check_method(self, choice: Choice) -> None:
-        """Raise `InputError` for the paper's method on costs and more."""
-        METHODS[choice.method]().check_parameters(choice.parameters)
+        """Raise `InputError` for the paper's method on costs and more, or with shares."""
+        method = METHODS[choice.method]()
+        method.check_parameters(choice.parameters)
+        method.check_steps([name for name, one in choice.private if "%" in _shown(one)])
 
     def neighbours(self, choice: Choice) -> Sequence[Adjacency]:
         """One value of one private parameter moves by its alpha."""
+        if len(choice.private) > 1 and any(isinstance(one, tuple) for _, one in choice.private):
+            raise InputError(
+                "Commands take steps by class for one private parameter alone.",
+                remedy="Give one alpha for each parameter, or release in Python.",
+            )
         _, public = self._parts(choice.parameters, choice.limits)
         return neighbours(public, choice.alphas, published=False)
+
+    def sizes(self, choice: Choice) -> Sequence[SizeTable]:
+        """By the entries of the stand-in, which are public."""
+        network, public = self._parts(choice.parameters, choice.limits)
+        found = []
+        for one in self.neighbours(choice):
+            kind = PARAMETERS[one.key]
+            if kind.unit != "MW":
+                continue
+            table, held = getattr(network, kind.table), public.support
+            values = np.concatenate([getattr(table, name)[held[name]] for name in kind.columns])
+            steps = steps_of(public, one) if one.classes else (one.alpha,) * len(values)
+            three = sizes(values, steps, choice.epsilon, relative=one.unit == RELATIVE)
+            wrong = None if one.classes else misfit(three, one.key, one.unit)
+            rows = [size.row("MW") for size in three]
+            found.append(SizeTable(_WORDS[one.key].capitalize(), rows, wrong))
+        return found
 
     def session(self, choice: Choice) -> Session:
         """Sample the models, and solve others on the stand-in, which all runs share."""
@@ -185,9 +233,7 @@ class Grid(Kind):
         several = len(choice.private) > 1
         words = ["gridveil", "grid", "release", file_word(fields["file"])]
         words += ["--parameter", ",".join(choice.parameters)]
-        alphas = (
-            f"{f'{name}=' * several}{show_exact(alpha)}" for name, alpha in choice.alphas.items()
-        )
+        alphas = (f"{f'{name}=' * several}{_shown(alpha)}" for name, alpha in choice.private)
         words += ["--alpha", ",".join(alphas), "--epsilon", show_exact(choice.epsilon)]
         if choice.method != self.methods[0].name:
             words += ["--method", choice.method]
@@ -227,6 +273,20 @@ class Grid(Kind):
             return models, reference, {}
         control = reference.errors(unlimited(network), penalty=PENALTY)
         return models, reference, {_UNLIMITED.name: control.cost_error}
+
+
+def _step(parameter: Parameter, text: str) -> Fraction | str:
+    """An amount, or a share of each value as releases take it."""
+    if text.strip().endswith("%"):
+        return percent(exact(text, name="alpha"))
+    return exact(text, name="alpha", unit=parameter.unit)
+
+
+def _shown(alpha: Any) -> str:
+    """Alpha as the command line takes it."""
+    if isinstance(alpha, tuple):
+        return ",".join(f"{name}:{_shown(one)}" for name, one in alpha)
+    return alpha if isinstance(alpha, str) else show_exact(alpha)
 
 
 def _number(value: float) -> str:

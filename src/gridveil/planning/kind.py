@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.exact import exact
 from gridveil.release.options import Options
 from gridveil.report.parts import Picture
 
@@ -49,6 +50,29 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """A kind of steps: amounts, shares of each value, or one for each public class.
+
+    Parameters
+    ----------
+    name, title
+        On the page.
+    alphas
+        From the lowest to the highest of the slider; none for no slider.
+    alpha
+        The first choice.
+    unit
+        What stands behind the field.
+    """
+
+    name: str
+    title: str
+    alphas: tuple[str, ...]
+    alpha: str
+    unit: str
+
+
+@dataclass(frozen=True)
 class Parameter:
     """A private parameter, and the alphas that make sense for it.
 
@@ -66,6 +90,8 @@ class Parameter:
         What alpha means, in a sentence.
     range_hint
         What to type for the public range; empty if the range is fixed.
+    steps
+        The kinds of steps to choose from, if there are several.
     """
 
     name: str
@@ -75,6 +101,7 @@ class Parameter:
     alpha: str
     meaning: str
     range_hint: str = ""
+    steps: tuple[Steps, ...] = ()
 
 
 T = TypeVar("T", Option, Parameter)
@@ -100,7 +127,8 @@ class Choice:
     kind, method
         By name.
     private
-        Every private parameter with its alpha.
+        Every private parameter with its alpha: an amount, a share of each value as text, or pairs
+        of a public class and one of these.
     epsilon
         For all of them together.
     size
@@ -110,7 +138,7 @@ class Choice:
     """
 
     kind: str
-    private: tuple[tuple[str, Fraction], ...]
+    private: tuple[tuple[str, Any], ...]
     method: str
     epsilon: Fraction
     size: int
@@ -122,13 +150,22 @@ class Choice:
         return tuple(name for name, _ in self.private)
 
     @property
-    def alphas(self) -> dict[str, Fraction]:
-        """How far one entry of each may move."""
-        return dict(self.private)
+    def alphas(self) -> dict[str, Any]:
+        """How far one entry of each may move, as releases take it."""
+        return {n: dict(one) if isinstance(one, tuple) else one for n, one in self.private}
 
     def only(self, name: str) -> Choice:
         """The same with one private parameter alone."""
-        return replace(self, private=((name, self.alphas[name]),))
+        return replace(self, private=((name, dict(self.private)[name]),))
+
+
+@dataclass(frozen=True)
+class SizeTable:
+    """What can be told of entries of the stand-in by size, and a warning if alpha does not fit."""
+
+    title: str
+    rows: Sequence[tuple[str, ...]]
+    warning: str | None
 
 
 @dataclass(frozen=True)
@@ -189,6 +226,16 @@ class Kind(ABC):
     @abstractmethod
     def metrics(self, choice: Choice) -> tuple[Metric, ...]:
         """What accuracy is measured by; the chart over epsilon shows the first."""
+
+    def alpha(self, parameter: Parameter, text: str) -> Any:
+        """Alpha as the command line reads it; a share is counted in percent here."""
+        if parameter.unit == "%":
+            return exact(f"{text.removesuffix('%').strip()}%", name="alpha")
+        return exact(text, name="alpha", unit=parameter.unit)
+
+    def sizes(self, choice: Choice) -> Sequence[SizeTable]:
+        """What can be told of a small, a median and a large entry, if they differ in size."""
+        return ()
 
     def limits(self, name: str, text: str) -> tuple[float, float]:
         """The public range that the owner typed for a parameter, or `InputError`."""

@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from gridveil.errors import InputError, show_exact
-from gridveil.planning.kind import Choice, Kind, Parameter
+from gridveil.planning.kind import Choice, Kind
 from gridveil.privacy.exact import exact
 
 _LARGEST = 1000  # epsilon; more is a slip of the pen
 _LONGEST = 400  # characters of a text field
 
-_Private = list[tuple[str, Fraction]]
+_Private = list[tuple[str, Any]]
 _Ranges = list[tuple[str, tuple[float, float]]]
 
 
@@ -80,18 +80,11 @@ def _private(kind: Kind, given: Any, faults: Faults) -> tuple[_Private, _Ranges]
     for parameter in (one for one in kind.parameters if one.name in chosen):
         name, typed = parameter.name, chosen[parameter.name]
         with faults.at(f"alpha-{name}"):
-            private.append((name, _alpha(parameter, text_of(typed.get("alpha")))))
+            private.append((name, kind.alpha(parameter, text_of(typed.get("alpha")))))
         if ends := text_of(typed.get("range")):
             with faults.at(f"range-{name}"):
                 limits.append((name, kind.limits(name, ends)))
     return private, limits
-
-
-def _alpha(parameter: Parameter, text: str) -> Fraction:
-    """Alpha as the command line reads it; a share is counted in percent here."""
-    if parameter.unit == "%":
-        return exact(f"{text.removesuffix('%').strip()}%", name="alpha")
-    return exact(text, name="alpha", unit=parameter.unit)
 
 
 def _size(kind: Kind, text: str) -> int:
@@ -110,7 +103,10 @@ def numbers_read(kind: Kind, choice: Choice) -> dict[str, float]:
     read = {"epsilon": float(choice.epsilon)}
     for name, alpha in choice.private:
         scale = 100 if kind.parameter(name).unit == "%" else 1
-        read[f"alpha-{name}"] = float(scale * alpha)
+        if isinstance(alpha, Fraction):
+            read[f"alpha-{name}"] = float(scale * alpha)
+        elif isinstance(alpha, str):
+            read[f"alpha-{name}"] = float(alpha.removesuffix("%"))
     return read
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridveil.privacy.adjacency import RELATIVE, relative_steps
+from gridveil.report.sizes import Size, certainty, misfit, sizes
 
 _SEVERAL = (2, 5, 10)
 # So many values are a short list, however few entries there are.
@@ -49,6 +50,8 @@ class Inference:
         spacing, apart. None if there is one value only.
     guessed_within
         Share of entries that a guess from other released data (a regression) has within alpha.
+    sizes
+        What can be told of a small, a median and a large entry, if they differ in size.
     """
 
     parameter: str
@@ -63,6 +66,7 @@ class Inference:
     sure_of_alpha: float
     sure_of_spacing: float | None
     guessed_within: float | None = None
+    sizes: tuple[Size, ...] = ()
 
     @property
     def listed(self) -> bool:
@@ -70,8 +74,14 @@ class Inference:
         return self.distinct <= max(_SHORT, self.entries // 3)
 
     @property
+    def warnings(self) -> list[str]:
+        """What the owner should know if alpha protects little, or does not fit."""
+        said = self.warning, misfit(self.sizes, self.parameter, self.unit)
+        return [one for one in said if one is not None]
+
+    @property
     def warning(self) -> str | None:
-        """What the owner should know if alpha protects little."""
+        """What the owner should know if alpha is smaller than the gaps of a short list."""
         if not self.listed or self.spacing is None or self.alpha >= self.spacing:
             return None
         return (
@@ -91,6 +101,7 @@ def infer(
     alpha: Fraction,
     epsilon: Fraction,
     guess: ArrayLike | None = None,
+    by_size: bool = False,
 ) -> Inference:
     """Attack released values with the list of real ones, and compute epsilon's bounds.
 
@@ -124,28 +135,14 @@ def infer(
         guessed_within=None
         if guess is None
         else float((np.abs(np.asarray(guess) - truth) <= near).mean()),
+        sizes=sizes(truth, [alpha] * len(truth), epsilon, relative=relative, released=shown)
+        if by_size
+        else (),
     )
 
 
 def _steps(far: Fraction, alpha: Fraction, relative: bool) -> int:
     return relative_steps(far, alpha) if relative else math.ceil(far / alpha)
-
-
-def certainty(epsilon: Fraction) -> float:
-    """How sure of one of two values that were equally likely an observer can become."""
-    return 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
-
-
-def show_certainty(sure: float) -> str:
-    """A bound on how sure an observer can become, rounded up: it is said to be the most.
-
-    >>> [show_certainty(certainty(Fraction(epsilon))) for epsilon in (1, 7, 50)]
-    ['73.2%', '99.91%', 'over 99.99%']
-    """
-    if sure > 0.9999:
-        return "over 99.99%"
-    digits = 1 if sure < 0.995 else 2
-    return f"{math.ceil(sure * 10 ** (digits + 2)) / 10**digits:.{digits}f}%"
 
 
 def of_groups(

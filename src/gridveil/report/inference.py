@@ -8,8 +8,9 @@ from fractions import Fraction
 from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.words import show_groups, show_steps, show_unit
-from gridveil.report.attack import Inference, of_groups, show_certainty
+from gridveil.report.attack import Inference, of_groups
 from gridveil.report.parts import Section, Table
+from gridveil.report.sizes import COLUMNS, show_certainty
 
 _TEXT = (
     "The attack: guess the value of the real data's own list that is nearest to the released one. "
@@ -39,6 +40,7 @@ def inference_section(found: Sequence[Inference], statement: Statement) -> Secti
                 ("figure", *(f"{one.parameter} ({one.entries:,} entries)" for one in found)),
                 _rows(found),
             ),
+            *_by_size(found),
             Table(
                 "What the guarantee adds up to",
                 ("change", "epsilon", "from 50% sure to at most"),
@@ -48,7 +50,7 @@ def inference_section(found: Sequence[Inference], statement: Statement) -> Secti
                 ],
             ),
         ),
-        warnings=[one.warning for one in found if one.warning],
+        warnings=[words for one in found for words in one.warnings],
     )
 
 
@@ -68,8 +70,7 @@ def lines(found: Sequence[Inference], statement: Statement) -> list[str]:
                 else f"{one.distinct:,} different values, so no short list helps."
             )
         )
-        if one.warning:
-            said.append(f"WARNING: {one.warning}")
+        said += [f"WARNING: {words}" for words in one.warnings]
     groups = _groups(statement)
     said.append(
         "Epsilon bounds every attack: "
@@ -77,6 +78,15 @@ def lines(found: Sequence[Inference], statement: Statement) -> list[str]:
         + "."
     )
     return said
+
+
+def _by_size(found: Sequence[Inference]) -> list[Table]:
+    """What can be told of a small, a median and a large entry of each parameter."""
+    return [
+        Table(f"By size: {one.parameter}", COLUMNS, [size.row("MW") for size in one.sizes])
+        for one in found
+        if one.sizes
+    ]
 
 
 def _rows(found: Sequence[Inference]) -> list[tuple[str, ...]]:

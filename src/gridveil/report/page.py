@@ -23,7 +23,7 @@ from gridveil.privacy.words import (
     show_steps,
     show_unit,
 )
-from gridveil.report import attack as inference
+from gridveil.report import sizes
 from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet, Table
 
@@ -120,7 +120,7 @@ def certainty(epsilon: Fraction) -> str:
     >>> certainty(Fraction(1)), certainty(Fraction(7)), certainty(Fraction(50))
     ('73.2%', '99.91%', 'over 99.99%')
     """
-    return inference.show_certainty(inference.certainty(epsilon))
+    return sizes.show_certainty(sizes.certainty(epsilon))
 
 
 def factor(epsilon: Fraction) -> str:

@@ -8,7 +8,7 @@ noisy and public data only.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Self
@@ -113,6 +113,10 @@ class Method(Options, ABC):
     def assumed(self, problem: ReleaseProblem) -> dict[str, str]:
         """What the method takes for granted beside what every release does: see `Plan.assumed`."""
         return {}
+
+    def check_steps(self, relative: Collection[str]) -> None:
+        """Raise `InputError` if the method can't take steps that are shares of these parameters."""
+        return
 
     def settle(self, problem: ReleaseProblem) -> Self:
         """These options with the defaults that public data decides.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -129,15 +129,19 @@ class Paper(Method):
         """The owner's penalty, or the default."""
         return super().penalty_for(problem) if self.penalty is None else self.penalty
 
-    def settle(self, problem: ReleaseProblem) -> Self:
-        """With the price and a penalty above it."""
-        if problem.relative:
+    def check_steps(self, relative: Collection[str]) -> None:
+        """Raise `InputError` if steps are shares of each value."""
+        if relative:
             raise InputError(
                 "The paper's method asks for costs, which move by the price times a share of the "
                 "largest value in the range if alpha is a share of each value: noise would drown "
                 "them.",
                 remedy='Give alpha in MW, or use method="certified".',
             )
+
+    def settle(self, problem: ReleaseProblem) -> Self:
+        """With the price and a penalty above it."""
+        self.check_steps(problem.relative)
         price, penalty = float(problem.price), self.penalty_for(problem)
         if not penalty > price:
             raise InputError(

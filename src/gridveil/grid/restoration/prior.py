@@ -48,10 +48,10 @@ class Estimate:
 def doubtful(variance: Floats, noise: Floats) -> Floats:
     """Variances of entries whose prior was learned from these very entries.
 
-    How wide a prior is shows in the squares of ``n`` noisy values, whose noise of variance ``s``
-    hides ``s/sqrt(n)`` of it and more. So much is added to the prior's own variance: an estimate
-    of variance ``v`` has a prior of about ``w = v s/(s - v)``, and gets the variance that one of
-    ``w + s/sqrt(n)`` would leave.
+    How wide a prior is shows in the squares of ``n`` noisy values. The square of Laplace noise of
+    variance ``s`` has the variance ``5 s^2``, so the prior's own variance is known to
+    ``s sqrt(5/n)`` at best. So much is added to it: an estimate of variance ``v`` has a prior of
+    about ``w = v s/(s - v)``, and gets the variance that one of ``w + s sqrt(5/n)`` would leave.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def doubtful(variance: Floats, noise: Floats) -> Floats:
         The variance of each one's noise.
     """
     spare = np.maximum(noise - variance, 1e-9 * noise)
-    wide = variance * noise / spare + noise / np.sqrt(len(noise))
-    return np.maximum(variance, wide * noise / (wide + noise))
+    wide = variance * noise / spare + noise * np.sqrt(5 / len(noise))
+    return np.asarray(np.maximum(variance, wide * noise / (wide + noise)))
 
 
 def estimate(

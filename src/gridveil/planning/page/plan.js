@@ -70,14 +70,14 @@
     return [row, fault, text];
   };
   const nearest = (values, wanted) => {
-    const gaps = values.map((value) => Math.abs(Math.log(Number(value) / wanted)));
+    const gaps = values.map((value) => Math.abs(Math.log(parseFloat(value) / wanted)));
     return gaps.indexOf(Math.min(...gaps));
   };
   const sliders = {}; // the values of each, by the field that it belongs to
   const pair = (name, slider, values) => {
     sliders[name] = values;
     slider.max = values.length - 1;
-    follow(name, Number($(name).value));
+    follow(name, parseFloat($(name).value));
     slider.oninput = () => {
       $(name).value = values[slider.value];
       slider.setAttribute("aria-valuetext", $(name).value);
@@ -88,6 +88,38 @@
     const slider = $(`${name}-slider`);
     slider.value = nearest(sliders[name], value);
     slider.setAttribute("aria-valuetext", $(name).value);
+  };
+
+  // Amounts, shares of each value or steps by class: what is typed decides, the list writes a first one.
+  const stepsOf = (text) => (text.includes(":") ? "class" : text.includes("%") ? "share" : "amount");
+  const stepsBox = (one) => {
+    const row = make("div", undefined, "row");
+    const label = make("label", "Steps");
+    const list = make("select");
+    list.id = label.htmlFor = `steps-${one.name}`;
+    for (const steps of one.steps) {
+      const item = make("option", steps.title);
+      item.value = steps.name;
+      list.append(item);
+    }
+    list.addEventListener("change", () => {
+      $(`alpha-${one.name}`).value = one.steps.find((steps) => steps.name === list.value).alpha;
+      fitSteps(one);
+      ask();
+    });
+    row.append(label, list);
+    return row;
+  };
+  const fitSteps = (one) => {
+    const input = $(`alpha-${one.name}`);
+    const slider = $(`alpha-${one.name}-slider`);
+    const steps = one.steps.find((kind) => kind.name === stepsOf(input.value));
+    $(`steps-${one.name}`).value = steps.name;
+    input.nextSibling.textContent = steps.unit;
+    input.classList.toggle("long", !steps.alphas.length);
+    slider.hidden = !steps.alphas.length;
+    if (steps.alphas.length) pair(`alpha-${one.name}`, slider, steps.alphas);
+    else delete sliders[`alpha-${one.name}`];
   };
 
   const parameterBox = (one, first) => {
@@ -109,6 +141,7 @@
     slider.min = 0;
     slider.step = 1;
     slider.setAttribute("aria-label", `Alpha of ${one.title}`);
+    if (one.steps.length) more.append(stepsBox(one));
     more.append(row, slider, fault, text);
     if (one.range_hint) {
       more.append(...field(`range-${one.name}`, "Range", "", one.range_hint, one.unit));
@@ -125,6 +158,7 @@
     $("parameters").replaceChildren(...kind.parameters.map((one, place) => parameterBox(one, place === 0)));
     for (const one of kind.parameters) {
       pair(`alpha-${one.name}`, $(`alpha-${one.name}-slider`), one.alphas);
+      if (one.steps.length) $(`alpha-${one.name}`).addEventListener("input", () => fitSteps(one));
     }
     for (const id of ["parameter-legend", "parameter-text"]) $(id).hidden = kind.parameters.length < 2;
     options("methods", "method", kind.methods, kind.methods[0].name, ask);
@@ -190,11 +224,12 @@
     $("problem").hidden = !problem;
     $("problem").textContent = problem ? [problem, answer.remedy].filter(Boolean).join(" ") : "";
     showFaults(answer.faults || {});
-    for (const [name, value] of Object.entries(answer.read || {})) follow(name, value);
+    for (const [name, value] of Object.entries(answer.read || {})) if (sliders[name]) follow(name, value);
     // What does not follow from what is chosen now is not shown: no figure of an earlier choice.
     if (answer.accuracy) showAccuracy(answer.accuracy);
     else clearAccuracy(answer.faults ? "Mend the field marked in red to see figures." : "");
     showGuarantee(answer.guarantee);
+    showSizes(answer.sizes || []);
     $("budget").textContent = answer.budget ? answer.budget.text : "";
     $("budget").className = `budget ${answer.budget ? answer.budget.state : ""}`;
     $("budget").hidden = !answer.budget;
@@ -330,6 +365,28 @@
         }
         return row;
       }),
+    );
+  };
+  const showSizes = (tables) => {
+    $("sizes").hidden = !tables.length;
+    const warnings = tables.map((one) => one.warning).filter(Boolean);
+    $("sizes-warning").hidden = !warnings.length;
+    $("sizes-warning").textContent = warnings.join(" ");
+    $("size-rows").replaceChildren(
+      ...tables.flatMap((table) =>
+        table.rows.map(([entry, noise, sure]) => {
+          const row = make("tr");
+          const name = make("th", `${table.title}, ${entry}`);
+          name.scope = "row";
+          row.append(name);
+          for (const [title, text] of [["Noise", noise], ["A tenth more: sure at most", sure]]) {
+            const cell = make("td", text, "number");
+            cell.dataset.name = title;
+            row.append(cell);
+          }
+          return row;
+        }),
+      ),
     );
   };
   const showCommand = (line, faults) => {
