@@ -76,9 +76,9 @@ _UNLIMITED = Metric(
 def _parameter(name: str, alphas: tuple[str, ...], alpha: str, example: str) -> Parameter:
     unit = PARAMETERS[name].unit
     kinds = (
-        Steps("amount", f"an amount in {unit}", alphas, alpha, unit),
-        Steps("share", "a share of each value", _SHARES, "20%", "of each value"),
-        Steps("class", "one for each public class", (), f"230kV:{alpha},others:10", unit),
+        Steps("amount", f"in {unit}", alphas, alpha, unit),
+        Steps("share", "in % of each value", _SHARES, "20%", ""),
+        Steps("class", "by public class", (), f"230kV:{alpha},others:10", unit),
     )
     return Parameter(
         name,
