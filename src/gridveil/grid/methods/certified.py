@@ -247,19 +247,17 @@ class Certified(Method):
         """Restore the noisy entries; what the models need is public, and free."""
         # Step 2: what the entries have in common, learned from the noisy ones and public facts.
         task.progress("learning what the entries have in common")
-        learned = self._learned(task.problem, prepared, noisy)
-        low, high = task.problem.public.low, task.problem.public.high
+        learned, public = self._learned(task.problem, prepared, noisy), task.problem.public
         totals = self._totals(task.problem, noisy, prepared.unit)
-        aim = Aim(learned.mean, 1 / learned.variance, low, high, totals)
+        aim = Aim(learned.mean, 1 / learned.variance, public.low, public.high, totals)
         # Capacities: without congestion that is more likely noise than the network's. A catalogue
         # leaves no doubt that this could use.
-        lines = task.problem.public.parameters == ("capacity",) and not self.catalogue
+        lines = public.parameters == ("capacity",) and not self.catalogue
         if lines:
             task.progress("taking out unlikely congestion")
             with suppress(Unsolved):
                 aim = relieve(aim, task.problem, self.penalty_for(task.problem)).aim
         # Step 3: the nearest values that serve every model, and models like them.
-        public = task.problem.public
         given = self.outages(public.with_values(public.low))
         project = partial(
             serve,
@@ -310,16 +308,14 @@ class Certified(Method):
         mean, variance, doubt = (np.empty(public.entries) for _ in range(3))
         for kind, places in _alike(problem):
             if not kind.alike:
-                low, high = public.low[places], public.high[places]
-                mean[places] = np.clip(noisy.values[places], low, high)
+                mean[places] = np.clip(noisy.values, public.low, public.high)[places]
                 variance[places] = doubt[places] = 2 * noisy.scale[places] ** 2
                 continue
             known = prepared.covariates[kind.name].of(places - public.parts[kind.name].start)
-            ratings = [one / prepared.unit for one in self.catalogue or ()]
-            ratings = ratings if kind.name == "capacity" else []
-            found = _estimate(public, places, noisy, known, ratings)
-            mean[places], variance[places] = found.mean, found.variance
-            doubt[places] = found.doubt
+            ratings = self.catalogue if kind.name == "capacity" else None
+            listed = [one / prepared.unit for one in ratings or ()]
+            found = _estimate(public, places, noisy, known, listed)
+            mean[places], variance[places], doubt[places] = found.mean, found.variance, found.doubt
         return Estimate(mean, variance, doubt)
 
     def _totals(
