@@ -54,7 +54,7 @@ def assert_twins(one, other):
 
 def released_csv(power, spelling, order, noise, suffix=""):
     text = partial(csv_text, power, spelling=spelling, order=order, delimiter=";")
-    return command("laplace", "--capacity", "1000").release(
+    return command("laplace", "--capacity", "1000", "--decimal", ",").release(
         f"records.csv{suffix}", partial(write_text, text=text), noise
     )
 

@@ -92,7 +92,10 @@ def csv_text(
     order: Sequence[int] | None = None,
     delimiter: str = ",",
 ) -> bytes:
-    """Records as CSV; a column that nobody names tells power as well."""
+    """Records as CSV; a column that nobody names tells power as well.
+
+    Semicolons come with decimal commas.
+    """
     sink = io.StringIO()
     rows = csv.writer(sink, delimiter=delimiter)
     rows.writerow(["hour", "turbine", "speed", "power", "torque"])
@@ -100,7 +103,8 @@ def csv_text(
         place = at % len(SPEED)
         shown = spelling(power[at])
         rows.writerow([at, TURBINES[place], SPEED[place], shown, f"{2 * power[at]:g}"])
-    return sink.getvalue().encode()
+    text = sink.getvalue()
+    return (text.replace(".", ",") if delimiter == ";" else text).encode()
 
 
 def write_text(path: Path, text: Callable[[], bytes]) -> None:
@@ -127,8 +131,8 @@ def csv_plain() -> Twins:
 
 
 def csv_packed() -> Twins:
-    """Compressed, with semicolons, two turbines, a key and the regression."""
-    return Twins("records.csv.gz", command("wpo", *_TWO), _texts(";"))
+    """Compressed, with semicolons and decimal commas, two turbines, a key and the regression."""
+    return Twins("records.csv.gz", command("wpo", *_TWO, "--decimal", ","), _texts(";"))
 
 
 def csv_synthetic() -> Twins:
