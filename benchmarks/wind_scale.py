@@ -47,7 +47,8 @@ def main() -> None:
             command = [sys.executable, __file__, "--one", str(source), "--method", options.method]
             command += ["--stream"] if options.stream else []
             found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-        print(f"{rows:>12,}" + "".join(f"{found.get(name, 0):>18.4g}" for name in names), flush=True)
+        shown = "".join(f"{found.get(name, 0):>18.4g}" for name in names)
+        print(f"{rows:>12,}{shown}", flush=True)
         rows *= 10
 
 
