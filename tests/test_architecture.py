@@ -21,6 +21,7 @@ MAY_DRAW = {
     "wind/methods/tuned_memory.py",  # records from noisy ones, seeded by them: no noise
     "wind/synthetic/generate.py",  # records from noisy answers, seeded by them: no noise
     "grid/model/population.py",
+    "grid/series/texture.py",  # residuals of released loads, seeded by them: no noise
     "grid/congestion.py",  # about released values, by a seed that hides nothing
     "grid/restoration/convexity.py",  # about estimates, the same
     "studies/published_grid.py",  # what the published code draws, on public data only

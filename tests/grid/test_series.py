@@ -1,6 +1,7 @@
 """Load series: what is asked moves no further than claimed, and the release that comes of it."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -14,6 +15,7 @@ from gridveil.auditing.bundles import bundle_parts
 from gridveil.auditing.scratch import MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError
+from gridveil.grid.series import hours
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.queries import Frame, all_queries, profiles, reach
 from gridveil.grid.series.rebuild import Box, prior_only, rebuild
@@ -339,7 +341,7 @@ def test_every_released_hour_can_be_served(made):
 
 
 @pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
-def test_hours_that_can_not_be_served_are_moved_by_any_number_of_workers(network):
+def test_hours_that_can_not_be_served_are_moved_by_any_number_of_workers(network, monkeypatch):
     read = gv.grid.read_series(table(network, days=2, scale=1.1), network)
     wanted = {"epsilon": 50, "alpha": 5, "limits": (0, 500)}
     plain = gv.grid.release_series(network, read, seed=0, hours="none", **wanted)
@@ -348,10 +350,60 @@ def test_hours_that_can_not_be_served_are_moved_by_any_number_of_workers(network
     assert one.served.moved.any()
     assert any("were moved" in words for words in one.statement.body["limitations"])
     assert np.isfinite(one.solutions.cost).all()
+    started = []
+    count = hours.processes
+
+    def counted(workers):
+        started.append(workers)
+        return count(workers)
+
+    monkeypatch.setattr(hours, "processes", counted)
+    # Two days are solved before a process has begun: none is, until starting one costs nothing.
+    gv.grid.release_series(network, read, seed=0, workers=2, **wanted)
+    assert started == []
+    monkeypatch.setattr(hours, "_START", -1.0)
     two = gv.grid.release_series(network, read, seed=0, workers=2, **wanted)
+    assert started == [2]
     np.testing.assert_array_equal(one.values, two.values)
+    np.testing.assert_array_equal(one.solutions.cost, two.solutions.cost)
+    with ThreadPoolExecutor(2) as pool:
+        three = gv.grid.release_series(network, read, seed=0, executor=pool, **wanted)
+    np.testing.assert_array_equal(one.values, three.values)
     still = ~one.served.moved
     np.testing.assert_array_equal(one.values[still], plain.values[still])
+
+
+@pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+def test_loads_that_are_below_0_at_times_are_served_too(network, tmp_path):
+    frame = table(network, days=2, scale=1.1)
+    name = frame.columns[1]
+    frame[name] -= 1.2 * frame[name].mean()
+    read = gv.grid.read_series(frame, network)
+    wanted = {"epsilon": 50, "alpha": 5, "limits": (-300, 500)}
+    plain = gv.grid.release_series(network, read, seed=0, hours="none", **wanted)
+    made = gv.grid.release_series(network, read, seed=0, **wanted)
+    assert not np.isfinite(plain.solutions.cost).all(), "the control: without it, hours fail"
+    assert np.isfinite(made.solutions.cost).all()
+    assert not made.served.unserved.any()
+    assert made.values[:, 0].min() < 0 <= made.values[:, 1:].min()
+    placed = made.write(tmp_path / "out")
+    found = gv.grid.evaluate_series(placed, network, read)
+    assert found.errors.infeasible == 0
+
+
+@pytest.mark.parametrize(
+    ("block", "groups"),
+    [
+        ("entry", {"one day of one load": 24, "one week of one load": 168, "one load": 336}),
+        ("day", {"one week of one load": 7, "one load": 14, "one day of all loads": 51}),
+        (ALTOGETHER, {"all loads": 51}),
+    ],
+)
+def test_groups_fit_what_is_protected(network, block, groups):
+    read = gv.grid.read_series(table(network), network)
+    planned_one = gv.grid.plan_series(network, read, epsilon=1, alpha=5, protect=block)
+    assert dict(planned_one.terms.adjacency[0].groups) == groups
+    assert "ten such" not in repr(planned_one)
 
 
 def test_twins_leave_the_same_public_facts(network, tmp_path):
@@ -450,5 +502,36 @@ def test_the_ledger_adds_releases_of_different_blocks_up(network, tmp_path, firs
 def test_the_report_shows_the_year(made):
     _, _, placed, _ = made
     page = (placed / "report.html").read_text()
-    for words in ("Load duration curve", "Mean week", "The peak of every day"):
+    for words in (
+        *("Load duration curve", "Mean week", "The peak of every day", "in the week of the"),
+        *("Energy of every load", "Cost duration curve", "some line is full"),
+    ):
         assert words in page
+
+
+@pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+def test_texture_restores_ramps_and_is_marked(network, tmp_path):
+    """Its control: without it hours change by less than real ones; what was asked for stays."""
+    frame = table(network, days=14)
+    rng = np.random.default_rng(3)
+    names = frame.columns[1:]
+    frame[names] *= 1 + 0.08 * rng.standard_normal((len(frame), len(names)))
+    read = gv.grid.read_series(frame, network)
+    wanted = {"epsilon": 50, "alpha": 5, "limits": (0, 500), "hours": "none"}
+    plans = [gv.grid.plan_series(network, read, texture=share, **wanted) for share in (0, 0.1)]
+    plain, made_up = (one.run(one.study(0)) for one in plans)
+    ramps = [np.diff(x, axis=0).std(axis=0).mean() for x in (plain.values, made_up.values)]
+    real = frame[names].diff().std().mean()
+    assert ramps[0] < 0.75 * real
+    assert abs(ramps[1] - real) < real - ramps[0]
+    days = (14, 24, len(names))
+    for axis in (1, 2):
+        sums = [x.reshape(days).sum(axis=axis) for x in (plain.values, made_up.values)]
+        np.testing.assert_allclose(*sums, rtol=1e-3)
+    for release, marked in ((plain, False), (made_up, True)):
+        said = [words.startswith("Texture: ") for words in release.statement.body["limitations"]]
+        assert any(said) == marked
+        page = (release.write(tmp_path / str(marked)) / "report.html").read_text()
+        assert ("Texture: a model added" in page) == marked
+    again = plans[1].run(plans[1].study(0))
+    np.testing.assert_array_equal(again.values, made_up.values)

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
     BrokenExecutor,
     Executor,
     Future,
     ProcessPoolExecutor,
-    as_completed,
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,8 @@ from gridveil.grid.model.population import Population
 from gridveil.grid.opf.certificates import Certified, overload
 from gridveil.grid.opf.fallbacks import Ladder, Status
 from gridveil.grid.opf.formulation import Batch, Formulation, Settings
+
+Found = TypeVar("Found")
 
 
 def connect(address: str) -> Any:
@@ -183,21 +184,17 @@ def solve_chunk(chunk: Chunk) -> Part:
     return solve_part(ladder, chunk.population, chunk.capacity, chunk.keep)
 
 
-def solve_by_workers(executor: Any, chunks: list[Chunk], progress: Progress | None) -> list[Part]:
-    """Hand chunks to an executor or a Dask client, and give their answers in order."""
+def by_workers(
+    executor: Any, work: Callable[..., Found], asked: Iterable[tuple[Any, ...]]
+) -> Iterator[Found]:
+    """Hand calls to an executor or a Dask client, and give their answers in order."""
     if hasattr(executor, "get_executor"):
-        # A Dask client: a chunk whose worker dies goes to another one.
+        # A Dask client: a call whose worker dies goes to another one.
         executor = executor.get_executor(pure=False, retries=3)
-    total = sum(chunk.population.size for chunk in chunks)
-    futures: list[Future[Part]] = [executor.submit(solve_chunk, chunk) for chunk in chunks]
-    place = {future: k for k, future in enumerate(futures)}
-    done = 0
+    futures: list[Future[Found]] = [executor.submit(work, *words) for words in asked]
     try:
-        for future in as_completed(futures):
-            future.result()
-            done += chunks[place[future]].population.size
-            if progress is not None:
-                progress(done, total)
+        for future in futures:
+            yield future.result()
     except BrokenExecutor as error:
         raise GridveilError(
             "A worker process died before its models were solved.",
@@ -206,7 +203,19 @@ def solve_by_workers(executor: Any, chunks: list[Chunk], progress: Progress | No
     finally:
         for future in futures:
             future.cancel()
-    return [future.result() for future in futures]
+
+
+def solve_by_workers(executor: Any, chunks: list[Chunk], progress: Progress | None) -> list[Part]:
+    """Hand chunks to an executor or a Dask client, and give their answers in order."""
+    total = sum(chunk.population.size for chunk in chunks)
+    parts: list[Part] = []
+    done = 0
+    for part in by_workers(executor, solve_chunk, ((chunk,) for chunk in chunks)):
+        done += chunks[len(parts)].population.size
+        parts.append(part)
+        if progress is not None:
+            progress(done, total)
+    return parts
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.facts import KIND
-from gridveil.grid.series.pictures import Drawn, year_pictures
+from gridveil.grid.series.pictures import Drawn, congested, year_pictures
 from gridveil.grid.series.table import LoadSeries
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
@@ -26,7 +26,7 @@ from gridveil.report.parts import Section, Table
 
 Floats = NDArray[np.float64]
 
-_CONGESTED = 1e-3  # $/MWh
+_LINES = 10  # of a table
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class SeriesErrors:
         Error of the highest total, in percent, with its sign.
     energy, worst_energy
         Mean and largest error of a load's energy, in percent.
+    ramp, ramp_real
+        Mean over loads of the standard deviation of their changes from one time to the next, MW.
     cost
         Mean error of the cost of an hour, in percent, over hours that both can serve.
     infeasible
@@ -59,6 +61,8 @@ class SeriesErrors:
     peak: float
     energy: float
     worst_energy: float
+    ramp: float
+    ramp_real: float
     cost: float
     infeasible: int
     congested: int
@@ -72,8 +76,9 @@ class SeriesEvaluation:
     statement: Statement
     clock: Clock
     errors: SeriesErrors
-    real: Floats
-    released: Floats
+    real: Drawn
+    released: Drawn
+    lines: tuple[str, ...]
 
     def rows(self) -> list[tuple[str, str]]:
         """Every figure in words."""
@@ -86,6 +91,8 @@ class SeriesEvaluation:
             ("error of the highest total", f"{one.peak:+.2f}%"),
             ("error of a load's energy, mean", f"{one.energy:.2f}%"),
             ("error of a load's energy, largest", f"{one.worst_energy:.2f}%"),
+            ("change of a load to the next time, released", f"{one.ramp:.4g} MW"),
+            ("change of a load to the next time, real", f"{one.ramp_real:.4g} MW"),
             ("error of an hour's cost, mean", "-" if math.isnan(one.cost) else f"{one.cost:.2f}%"),
             ("released hours that can't be served", f"{one.infeasible:,} {hours}"),
             ("hours with congestion, released", f"{one.congested:,} {hours}"),
@@ -105,18 +112,30 @@ class SeriesEvaluation:
         InputError
             If the file would be inside a bundle, or can't be written.
         """
-        drawn = [
-            Drawn("real", "c0", self.real.sum(axis=1)),
-            Drawn("released", "c1", self.released.sum(axis=1)),
-        ]
         section = Section(
             "The released loads beside the real ones",
             "Do not let these figures decide what to publish: choosing the release that comes "
             "closest to the real data tells more about it than epsilon allows.",
-            pictures=year_pictures(self.clock, drawn),
-            tables=[Table("Figures", ("figure", "value"), self.rows())],
+            pictures=year_pictures(self.clock, (self.real, self.released)),
+            tables=[Table("Figures", ("figure", "value"), self.rows()), *self._full_lines()],
         )
         return write_owner_file(path, owner_page(self.statement, (section,), OWNER_MARK))
+
+    def _full_lines(self) -> list[Table]:
+        """The lines that are full most often in the real hours, and how often in released ones."""
+        hours = [
+            congested(one.solved).sum(axis=0) * 24 / self.clock.slots
+            for one in (self.real, self.released)
+            if one.solved is not None
+        ]
+        most = np.argsort(-(hours[0] + hours[1]), kind="stable")[:_LINES]
+        rows = [
+            (self.lines[place], *(f"{one[place]:,.0f}" for one in hours))
+            for place in most
+            if hours[0][place] or hours[1][place]
+        ]
+        found = Table("Hours in which a line is full", ("line", "real", "released"), rows)
+        return [found] if rows else []
 
 
 def evaluate_series(
@@ -142,10 +161,12 @@ def evaluate_series(
         )
     released = _released(folder, series)
     real = series.private(np.arange(len(series.names)))
-    costs = [_solve(network, series, values, workers) for values in (real, released)]
-    return SeriesEvaluation(
-        statement, series.clock, _errors(real, released, *costs), real, released
+    truth, made = (
+        Drawn(name, colour, values, _solve(network, series, values, workers))
+        for name, colour, values in (("real", "c0", real), ("released", "c1", released))
     )
+    errors, lines = _errors(truth, made), tuple(network.branches.name)
+    return SeriesEvaluation(statement, series.clock, errors, truth, made, lines)
 
 
 def _released(folder: Path, series: LoadSeries) -> Floats:
@@ -172,13 +193,16 @@ def _released(folder: Path, series: LoadSeries) -> Floats:
 
 def _solve(network: Network, series: LoadSeries, values: Floats, workers: int | None) -> Solutions:
     load = np.zeros((len(values), len(network.buses)))
-    np.add.at(load.T, series.bus, np.maximum(values, 0.0).T)
+    np.add.at(load.T, series.bus, values.T)
     ones = network.with_load(np.ones(len(network.buses)))
     models = Population(len(values), load=load)
     return solve_population(ones, models, keep=("cost", "line_price"), workers=workers)
 
 
-def _errors(real: Floats, released: Floats, truly: Solutions, ours: Solutions) -> SeriesErrors:
+def _errors(truth: Drawn, made: Drawn) -> SeriesErrors:
+    real, released, truly, ours = truth.values, made.values, truth.solved, made.solved
+    assert truly is not None
+    assert ours is not None
     total, found = real.sum(axis=1), released.sum(axis=1)
     energy, sums = released.sum(axis=0), real.sum(axis=0)
     used = sums != 0
@@ -192,16 +216,13 @@ def _errors(real: Floats, released: Floats, truly: Solutions, ours: Solutions) -
         peak=100 * float(found.max() / total.max() - 1),
         energy=float(apart.mean()),
         worst_energy=float(apart.max()),
+        ramp=float(np.diff(released, axis=0).std(axis=0).mean()),
+        ramp_real=float(np.diff(real, axis=0).std(axis=0).mean()),
         cost=float(error.mean()) if both.any() else math.nan,
         infeasible=int((~np.isfinite(ours.cost)).sum()),
-        congested=_congested(ours),
-        congested_real=_congested(truly),
+        congested=int(congested(ours).any(axis=1).sum()),
+        congested_real=int(congested(truly).any(axis=1).sum()),
     )
-
-
-def _congested(solved: Solutions) -> int:
-    assert solved.line_price is not None
-    return int((np.nan_to_num(np.abs(solved.line_price)) > _CONGESTED).any(axis=1).sum())
 
 
 def _rms(values: Floats) -> float:

@@ -30,6 +30,17 @@ _LIMITATIONS = (
 )
 
 
+def made_up(texture: float) -> list[str]:
+    """What a reader must know of model-made spread, if there is any."""
+    if not texture:
+        return []
+    return [
+        f"Texture: a model added a spread of {texture:.3g} of each load's level from hour to hour. "
+        "It is drawn at random and tells nothing of the real hours; totals of hours and sums of "
+        "days were there before it."
+    ]
+
+
 def series_facts(
     account: Account,
     public: PublicNetwork,
@@ -41,7 +52,7 @@ def series_facts(
     """What the statement says of a release, from released and public data."""
     clock, frame = prepared.frame.clock, prepared.frame
     name = public.name if account.charge is None else account.charge.dataset
-    limitations = [*served.doubts(), *_LIMITATIONS]
+    limitations = [*served.doubts(), *made_up(options.texture), *_LIMITATIONS]
     settings: dict[str, Any] = {
         "parameters": ["load"],
         "ranges": {"load": [frame.limits.low, frame.limits.high]},

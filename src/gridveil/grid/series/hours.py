@@ -8,10 +8,12 @@ can share the hours.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from concurrent.futures import as_completed
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,7 @@ from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.engine import Solutions, solve_population
-from gridveil.grid.opf.workers import processes
+from gridveil.grid.opf.workers import by_workers, processes
 from gridveil.grid.restoration.master import Aim, Unsolved
 from gridveil.grid.restoration.project import serve
 from gridveil.release.plan import Progress, silent
@@ -31,6 +33,10 @@ Bools = NDArray[np.bool_]
 
 _MANY = 0.1  # of all hours: more that are moved mean that network and loads do not fit
 _AT_ONCE = 20  # hours that a worker moves before it reports
+_TRIED = 48  # hours that are timed
+_START = 10.0  # seconds that must be saved: processes take some to start
+KEPT = ("cost", "line_price")
+"""What is kept of the dispatch of an hour."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +51,26 @@ class Served:
         Which hours were moved.
     unserved
         Which could not be served by any loads in the public range.
+    solved
+        The dispatch of every hour with prices of lines; None if nobody looked.
     """
 
     values: Floats
     moved: Bools
     unserved: Bools
+    solved: Solutions | None = None
+
+    def settled(self, values: Floats, again: Solutions) -> Served:
+        """The same with final values, and the dispatch of the hours that were moved."""
+        assert self.solved is not None
+        mixed = {}
+        for one in fields(again):
+            new, old = getattr(again, one.name), getattr(self.solved, one.name)
+            if new is not None:
+                mixed[one.name] = old.copy()
+                mixed[one.name][self.moved] = new
+        unserved = self.unserved | ~np.isfinite(mixed["cost"])
+        return replace(self, values=values, unserved=unserved, solved=Solutions(**mixed))
 
     def doubts(self) -> list[str]:
         """What the reader of a release must know: hours that can't be served, or were moved."""
@@ -65,12 +86,50 @@ class Served:
         return found
 
 
+class Workers:
+    """Processes or an executor that share the hours, asked only if that is faster.
+
+    Parameters
+    ----------
+    count
+        How many processes may be started.
+    executor
+        An executor or a Dask client to use instead.
+
+    Starting processes takes seconds, and many a year of hours is solved in less: so a few hours are
+    timed first. Hours are cut in the same way whoever solves them, so answers do not depend on it.
+    """
+
+    def __init__(self, count: int = 1, executor: Any = None) -> None:
+        self._count, self._executor = count, executor
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Use it in a ``with`` block, which ends the processes."""
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """End the processes that were started."""
+        self._stack.close()
+
+    def for_work(self, seconds: float) -> Any:
+        """An executor for work that takes this process so long, or None if it should do it."""
+        if self._executor is None and seconds * (1 - 1 / self._count) > _START:
+            self._executor = self._stack.enter_context(processes(self._count))
+        return self._executor
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a choice to make."""
+        return self._count > 1 or self._executor is not None
+
+
 def solve_hours(
     public: PublicNetwork,
     values: Floats,
     *,
     keep: tuple[str, ...] = ("cost",),
-    workers: int | None = None,
+    workers: Workers | None = None,
     progress: Progress = silent,
 ) -> Solutions:
     """The dispatch of every hour, on a network with these loads, ``(hours, private entries)``."""
@@ -82,71 +141,81 @@ def solve_hours(
     def said(done: int, of: int) -> None:
         progress(f"solving every hour: {done:,} of {of:,}")
 
-    return solve_population(
-        ones, Population(len(values), load=load), keep=keep, workers=workers, progress=said
-    )
+    executor = None
+    if workers is not None and workers.any:
+        some = load[:: max(len(load) // _TRIED, 1)]
+        began = time.perf_counter()
+        solve_population(ones, Population(len(some), load=some))
+        executor = workers.for_work((time.perf_counter() - began) * len(load) / len(some))
+    hours = Population(len(values), load=load)
+    return solve_population(ones, hours, keep=keep, executor=executor, progress=said)
 
 
 def serve_hours(
     public: PublicNetwork,
     values: Floats,
+    box: tuple[Floats, Floats],
     price: Fraction,
     decimals: int,
     *,
-    workers: int = 1,
+    workers: Workers | None = None,
     progress: Progress = silent,
 ) -> Served:
     """Move every hour that can't be served to the nearest loads that can be.
 
-    A MW counts less at a large load: each is moved by about the same share.
+    ``box`` has the ends of the public range of each load. A MW counts less at a large load: each is
+    moved by about the same share.
     """
-    cost = solve_hours(
-        public, values, workers=workers if workers > 1 else None, progress=progress
-    ).cost
-    short = np.flatnonzero(~np.isfinite(cost))
+    helpers = Workers() if workers is None else workers
+    solved = solve_hours(public, values, keep=KEPT, workers=helpers, progress=progress)
+    short = np.flatnonzero(~np.isfinite(solved.cost))
     moved, unserved = np.zeros(len(values), dtype=bool), np.zeros(len(values), dtype=bool)
     found = values.copy()
     moved[short] = True
     chunks = [short[at : at + _AT_ONCE] for at in range(0, len(short), _AT_ONCE)]
     bare = replace(public, source=None, changes=())
     done = 0
-    for places, (loads, failed) in _moved(bare, values, price, decimals, chunks, workers):
+    for places, (loads, failed) in _moved(bare, values, box, price, decimals, chunks, helpers):
         found[places], unserved[places] = loads, failed
         done += len(places)
         progress(f"serving every hour: {done:,} of {len(short):,} moved")
-    return Served(found, moved, unserved)
+    return Served(found, moved, unserved, solved)
 
 
 def _moved(
     public: PublicNetwork,
     values: Floats,
+    box: tuple[Floats, Floats],
     price: Fraction,
     decimals: int,
     chunks: list[Ints],
-    workers: int,
+    workers: Workers,
 ) -> Iterator[tuple[Ints, tuple[Floats, Bools]]]:
-    if workers < 2 or len(chunks) < 2:
-        for places in chunks:
-            yield places, _nearest_served(public, values[places], price, decimals)
+    began = time.perf_counter()
+    for number, places in enumerate(chunks):
+        left = (time.perf_counter() - began) / max(number, 1) * (len(chunks) - number)
+        executor = workers.for_work(left) if number else None
+        if executor is None:
+            yield places, _nearest_served(public, values[places], box, price, decimals)
+            continue
+        asked = ((public, values[some], box, price, decimals) for some in chunks[number:])
+        yield from zip(chunks[number:], by_workers(executor, _nearest_served, asked), strict=True)
         return
-    with processes(workers) as pool:
-        futures = {
-            pool.submit(_nearest_served, public, values[places], price, decimals): places
-            for places in chunks
-        }
-        for future in as_completed(futures):
-            yield futures[future], future.result()
 
 
 def _nearest_served(
-    public: PublicNetwork, values: Floats, price: Fraction, decimals: int
+    public: PublicNetwork,
+    values: Floats,
+    box: tuple[Floats, Floats],
+    price: Fraction,
+    decimals: int,
 ) -> tuple[Floats, Bools]:
     """The nearest loads that can be served, hour by hour, and the hours that have none."""
     problem = ReleaseProblem(public, Population(1), price)
     found, failed = values.copy(), np.zeros(len(values), dtype=bool)
     for place, loads in enumerate(values):
         size = np.maximum(np.abs(loads), 0.01 * max(float(np.abs(loads).max()), 1e-9))
-        aim = Aim(loads, 1 / size**2, public.low, public.high)
+        aim = Aim(loads, 1 / size**2, *box)
         try:
             served = serve(aim, problem, margin=0.0, decimals=decimals)
         except Unsolved:

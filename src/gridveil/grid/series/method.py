@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from gridveil.errors import InputError
 from gridveil.grid.series.queries import MOST_WAVES
-from gridveil.release.options import OneOf, Options, Within, option
+from gridveil.release.options import OneOf, Options, Within, option, share
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,14 @@ class Series(Options):
     waves
         How many profiles of a day the total load is asked for: an odd number. More show narrower
         peaks, with more noise.
+    texture
+        How far an hour of a load is from its released typical course, as a share of its level:
+        that much spread is added by a model, and marked. It is a public guess, and 0 adds nothing.
     hours
         ``"all"``: every hour of the released series can be served by the network. ``"none"``:
         nobody looks.
     workers
-        Processes that share the hours.
+        Processes that may share the hours; they are started only if that is faster.
     """
 
     method: ClassVar[str] = "series"
@@ -45,6 +48,13 @@ class Series(Options):
         read=int,
         example="11",
     )
+    texture: float = option(
+        0.0,
+        help="model-made spread from hour to hour that is added to every load, a share of it",
+        check=Within(0, 1),
+        read=share,
+        example="10%",
+    )
     hours: str = option(
         "all",
         help="which hours of the released series the network must serve: all or none",
@@ -54,7 +64,7 @@ class Series(Options):
     )
     workers: int = option(
         1,
-        help="processes that share the hours",
+        help="processes that may share the hours, if that is faster",
         check=Within(1, 256, whole=True),
         read=int,
         example="4",

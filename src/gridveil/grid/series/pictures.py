@@ -1,4 +1,4 @@
-"""A year of loads at a glance: duration curve, shapes of day and week, days of the year.
+"""A year of loads at a glance: total, shapes of day and week, peaks, energy, cost and congestion.
 
 Drawn for one series (the report: released values alone) or for two beside each other (the owner's
 evaluation).
@@ -8,34 +8,63 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.series.clock import Clock
+from gridveil.grid.series.facts import made_up
 from gridveil.grid.series.hours import Served
-from gridveil.report.charts import Chart
+from gridveil.report.charts import Chart, log_range
 from gridveil.report.parts import Picture, Section
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 _POINTS = 400  # of a line; more can't be seen
 _WEEK = 7
+_CONGESTED = 1e-3  # $/MWh
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """One series in a picture: its name, its colour, and the total of every slot (MW)."""
+    """One series in a picture.
+
+    Parameters
+    ----------
+    name, colour
+        What it is called, and the class of its colour.
+    values
+        The load of every slot, ``(slots, loads)``, MW.
+    solved
+        The dispatch of every slot with prices of lines; None if nobody looked.
+    """
 
     name: str
     colour: str
-    total: Floats
+    values: Floats
+    solved: Solutions | None = None
+
+    @cached_property
+    def total(self) -> Floats:
+        """The total of every slot, MW."""
+        return np.asarray(self.values.sum(axis=1))
 
 
-def series_sections(clock: Clock, values: Floats, served: Served) -> tuple[Section, ...]:
+def congested(solved: Solutions) -> Bools:
+    """Which lines are full in which slot, so that one MW more of them would save something."""
+    assert solved.line_price is not None
+    return np.asarray(np.nan_to_num(np.abs(solved.line_price)) > _CONGESTED)
+
+
+def series_sections(
+    clock: Clock, values: Floats, served: Served, texture: float
+) -> tuple[Section, ...]:
     """Pictures and figures of a released series."""
-    total = values.sum(axis=1)
-    drawn = [Drawn("released", "c1", total)]
+    drawn = [Drawn("released", "c1", values, served.solved)]
+    total = drawn[0].total
     moved = int(served.moved.sum())
     return (
         Section(
@@ -50,7 +79,7 @@ def series_sections(clock: Clock, values: Floats, served: Served) -> tuple[Secti
                 ("energy", f"{total.sum() * 24 / clock.slots / 1000:,.1f} GWh"),
                 ("hours moved so that they can be served", f"{moved:,}"),
             ),
-            warnings=served.doubts(),
+            warnings=[*served.doubts(), *made_up(texture)],
         ),
     )
 
@@ -58,7 +87,13 @@ def series_sections(clock: Clock, values: Floats, served: Served) -> tuple[Secti
 def year_pictures(clock: Clock, drawn: Sequence[Drawn]) -> list[Picture]:
     """The pictures of one series, or of several beside each other."""
     return [
-        _duration(clock, drawn),
+        _duration(
+            drawn,
+            [one.total for one in drawn],
+            "total load (MW)",
+            "Load duration curve: for how much of the time the total is at least so high.",
+        ),
+        _peak_week(clock, drawn),
         _shape(
             clock,
             drawn,
@@ -76,15 +111,104 @@ def year_pictures(clock: Clock, drawn: Sequence[Drawn]) -> list[Picture]:
             lambda total: _mean_week(clock, total),
         ),
         _days(clock, drawn),
+        _energy(clock, drawn),
+        *_operation(clock, drawn),
     ]
 
 
-def _duration(clock: Clock, drawn: Sequence[Drawn]) -> Picture:
+def _operation(clock: Clock, drawn: Sequence[Drawn]) -> list[Picture]:
+    """What the network does with the loads: costs and congestion, if every hour was solved."""
+    solved = [one.solved for one in drawn if one.solved is not None]
+    costs = [one.cost[np.isfinite(one.cost)] / 1000 for one in solved]
+    if len(solved) < len(drawn) or not all(len(one) for one in costs):
+        return []
+    cost = _duration(
+        drawn,
+        costs,
+        "cost of an hour (1,000 $)",
+        "Cost duration curve: for how much of the time an hour's optimal dispatch costs at least "
+        "so much.",
+    )
+    return [cost, _congestion(clock, drawn, solved)]
+
+
+def _congestion(clock: Clock, drawn: Sequence[Drawn], solved: Sequence[Solutions]) -> Picture:
+    full = [congested(one).any(axis=1).reshape(clock.days, clock.slots) for one in solved]
+    shares = [100 * one.mean(axis=0) for one in full]
+    chart = Chart(
+        f"hour of the day ({clock.zone})",
+        "days with congestion (%)",
+        x_range=(0.0, 24.0),
+        y_range=(0.0, 100.0),
+        height=260,
+    )
+    for one, share in zip(drawn, shares, strict=True):
+        chart.line(24 * (np.arange(clock.slots) + 0.5) / clock.slots, share, one.colour)
+    hours = "; ".join(
+        f"{one.name} {found.sum() * 24 / clock.slots:,.0f} hours"
+        for one, found in zip(drawn, full, strict=True)
+    )
+    caption = "On how many days some line is full, by the hour of the day."
+    return Picture(chart.svg(), f"Congestion: {hours}.", caption, legend=_legend(drawn))
+
+
+def _energy(clock: Clock, drawn: Sequence[Drawn]) -> Picture:
+    sums = [one.values.sum(axis=0) * 24 / clock.slots / 1000 for one in drawn]
+    order = np.argsort(-sums[0], kind="stable")
+    used = order[np.any([one[order] != 0 for one in sums], axis=0)]
+    found = [one[used] for one in sums]
+    log = log_range(*found)
+    chart = Chart(
+        "load, from the largest to the smallest",
+        "energy (GWh)",
+        x_range=(0.0, float(len(used) + 1)),
+        y_range=log or _range(found),
+        log_y=log is not None,
+        height=260,
+    )
+    for one, energy in zip(drawn, found, strict=True):
+        chart.dots(1 + np.arange(len(used)), energy, one.colour, size=5.0)
+    words = "; ".join(
+        f"{one.name} from {energy.max():,.4g} to {energy.min():,.4g} GWh"
+        for one, energy in zip(drawn, found, strict=True)
+    )
+    caption = "Energy of every load over all days."
+    return Picture(chart.svg(), f"Energy by load: {words}.", caption, legend=_legend(drawn))
+
+
+def _peak_week(clock: Clock, drawn: Sequence[Drawn]) -> Picture:
+    """Seven days around the highest total of the first series, slot by slot."""
+    day = int(drawn[0].total.argmax()) // clock.slots
+    first = min(max(day - _WEEK // 2, 0), max(clock.days - _WEEK, 0))
+    last = min(first + _WEEK, clock.days)
+    some = slice(first * clock.slots, last * clock.slots)
+    curves = [one.total[some] for one in drawn]
+    chart = Chart(
+        "day of the series",
+        "total load (MW)",
+        x_range=(float(first), float(last)),
+        y_range=_range(curves),
+        height=260,
+    )
+    for one, curve in zip(drawn, curves, strict=True):
+        chart.line(first + (np.arange(len(curve)) + 0.5) / clock.slots, curve, one.colour)
+    words = "; ".join(
+        f"{one.name} up to {curve.max():,.4g} MW" for one, curve in zip(drawn, curves, strict=True)
+    )
+    caption = (
+        f"The total hour by hour in the week of the highest total of the {drawn[0].name} loads."
+    )
+    return Picture(chart.svg(), f"Week of the peak: {words}.", caption, legend=_legend(drawn))
+
+
+def _duration(
+    drawn: Sequence[Drawn], values: Sequence[Floats], label: str, caption: str
+) -> Picture:
     share = np.linspace(0.0, 1.0, _POINTS)
-    curves = [np.quantile(one.total, 1 - share) for one in drawn]
+    curves = [np.quantile(one, 1 - share) for one in values]
     chart = Chart(
         "share of the time (%)",
-        "total load (MW)",
+        label,
         x_range=(0.0, 100.0),
         y_range=_range(curves),
         height=300,
@@ -92,15 +216,11 @@ def _duration(clock: Clock, drawn: Sequence[Drawn]) -> Picture:
     for one, curve in zip(drawn, curves, strict=True):
         chart.line(100 * share, curve, one.colour)
     words = "; ".join(
-        f"{one.name} from {curve[0]:,.4g} down to {curve[-1]:,.4g} MW"
+        f"{one.name} from {curve[0]:,.4g} down to {curve[-1]:,.4g}"
         for one, curve in zip(drawn, curves, strict=True)
     )
-    return Picture(
-        chart.svg(),
-        f"Load duration curve: {words}.",
-        "Load duration curve: for how much of the time the total is at least so high.",
-        legend=_legend(drawn),
-    )
+    named = caption.partition(":")[0]
+    return Picture(chart.svg(), f"{named}, {label}: {words}.", caption, legend=_legend(drawn))
 
 
 def _shape(
@@ -166,9 +286,11 @@ def _mean_week(clock: Clock, total: Floats) -> Floats:
 
 
 def _range(curves: Sequence[Floats]) -> tuple[float, float]:
-    low = min(0.0, *(float(curve.min()) for curve in curves))
+    """From 0 if that is not far away, so that curves which are close to each other can be told."""
+    low = min(float(curve.min()) for curve in curves)
     high = max(float(curve.max()) for curve in curves)
-    return low, 1.05 * max(high, 1e-9)
+    room = 0.1 * max(high - low, 1e-3 * abs(high), 1e-9)
+    return low - room if low < 0 or low > high / 2 else 0.0, high + room
 
 
 def _legend(drawn: Sequence[Drawn]) -> tuple[tuple[str, str], ...]:

@@ -26,13 +26,14 @@ from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.restoration.project import decimals_for
 from gridveil.grid.series.clock import check_block
 from gridveil.grid.series.facts import series_facts
-from gridveil.grid.series.hours import Served, serve_hours
+from gridveil.grid.series.hours import KEPT, Served, Workers, serve_hours, solve_hours
 from gridveil.grid.series.method import METHODS, Series
 from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.grid.series.rebuild import Answers, Box, rebuild
 from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.shares import TYPICAL, planned
 from gridveil.grid.series.table import LoadSeries
+from gridveil.grid.series.texture import textured
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
 from gridveil.privacy.budget import Budget
@@ -57,6 +58,7 @@ class SeriesPlan(Plan[SeriesRelease]):
         adjacency: Adjacency,
         epsilon: Fraction,
         prepared: Prepared,
+        executor: Any = None,
     ) -> None:
         block = adjacency.block
         of = f"each {'load' if block == ALTOGETHER else block}"
@@ -74,6 +76,7 @@ class SeriesPlan(Plan[SeriesRelease]):
         self.public = public
         self.options = options
         self.prepared = prepared
+        self.executor = executor
 
     def asked(self) -> Sequence[Asked]:
         """See `Plan.asked`."""
@@ -99,7 +102,7 @@ class SeriesPlan(Plan[SeriesRelease]):
         values = self._rebuilt(answers, trouble)
         served = self._served(values, trouble, progress)
         known = series_facts(account, self.public, self.options, prepared, served, trouble)
-        return SeriesRelease(account, known, self.public, prepared, served)
+        return SeriesRelease(account, known, self.public, prepared, served, self.options)
 
     def _rebuilt(self, answers: Answers, trouble: dict[str, str]) -> Floats:
         """The series that the answers tell of; of fewer answers, if all of them are too much.
@@ -110,6 +113,8 @@ class SeriesPlan(Plan[SeriesRelease]):
         prepared, clock = self.prepared, self.prepared.frame.clock
         try:
             found = rebuild(clock, prepared.box, answers, self.options.waves)
+            if self.options.texture:
+                found = textured(found, self.options.texture)
         except TROUBLE as problem:
             trouble["restoration_failed"] = type(problem).__name__
             found = rebuild(clock, prepared.box, {"year": answers["year"]}, self.options.waves)
@@ -123,17 +128,23 @@ class SeriesPlan(Plan[SeriesRelease]):
         price = Fraction(max(highest_cost(self.public, Population(1)), 1.0))
         prepared = self.prepared
         try:
-            found = serve_hours(
-                self.public,
-                prepared.at_buses(values),
-                price,
-                prepared.decimals,
-                workers=self.options.workers,
-                progress=progress,
-            )
-            moved = found.moved
-            values[moved] = prepared.to_loads(found.values[moved], values[moved])
-            return replace(found, values=values)
+            with Workers(self.options.workers, self.executor) as workers:
+                found = serve_hours(
+                    self.public,
+                    prepared.at_buses(values),
+                    prepared.bus_box,
+                    price,
+                    prepared.decimals,
+                    workers=workers,
+                    progress=progress,
+                )
+                moved = found.moved
+                if not moved.any():
+                    return replace(found, values=values)
+                values[moved] = prepared.to_loads(found.values[moved], values[moved])
+                final = prepared.at_buses(values[moved])
+                again = solve_hours(self.public, final, keep=KEPT, workers=workers)
+                return found.settled(values, again)
         except TROUBLE as problem:
             trouble["restoration_failed"] = type(problem).__name__
             return replace(plain, unserved=np.ones(len(values), bool))
@@ -177,6 +188,7 @@ def plan_series(
     protect: str = "day",
     method: str | Series = "series",
     limits: Range | Mapping[str, Range] | None = None,
+    executor: Any = None,
     progress: Progress = silent,
     **options: Any,
 ) -> SeriesPlan:
@@ -200,6 +212,9 @@ def plan_series(
         ``"series"``, or its options: ``Series(waves=7)``.
     limits
         The public range of a load in MW, as in ``(0, 500)``. Values outside are clipped.
+    executor
+        Any `concurrent.futures.Executor`, or a Dask client, that shares the released hours; the
+        private ones stay here.
     progress
         Called with a few words as each step begins.
     options
@@ -221,7 +236,6 @@ def plan_series(
     used = series.support
     if not used.any():
         raise InputError("All loads of the series are 0.", remedy="Check the table.")
-    _check_signs(series, chosen)
     _check_covered(network, series)
     kept = np.flatnonzero(used)
     kept = kept[np.argsort(series.bus[kept], kind="stable")]
@@ -246,7 +260,7 @@ def plan_series(
         whose="" if block == ENTRY else "load",
         members=clock.members,
         clock=clock.zone,
-        groups=_groups(block, clock.members),
+        groups=_groups(block, clock.members, len(kept)),
         each=clock.size,
     )
     frame = Frame(clock, len(kept), around, adjacency.alpha, block)
@@ -267,7 +281,7 @@ def plan_series(
         _snapshots(network, series),
     )
     sealed = seal(series.private(kept), name="load", unit="MW", limits=around)
-    return SeriesPlan(sealed, public, chosen, adjacency, total, prepared)
+    return SeriesPlan(sealed, public, chosen, adjacency, total, prepared, executor)
 
 
 def _snapshots(network: Network, series: LoadSeries) -> tuple[str, ...]:
@@ -278,21 +292,13 @@ def _snapshots(network: Network, series: LoadSeries) -> tuple[str, ...]:
     return names if set(series.names) <= set(names) else ()
 
 
-def _groups(block: str, members: Mapping[str, int]) -> dict[str, int]:
-    """What owners ask about as a whole, a day, a week and a load, in blocks of protection."""
+def _groups(block: str, members: Mapping[str, int], loads: int) -> dict[str, int]:
+    """What owners ask about as a whole, in blocks of protection: a day, a week, a load, all."""
     names = {"day": "one day of one load", "week": "one week of one load", ALTOGETHER: "one load"}
     larger = {words: one for one, words in names.items() if BLOCKS[one] > BLOCKS[block]}
-    return {words: blocks_in(one, block, members) for words, one in larger.items()}
-
-
-def _check_signs(series: LoadSeries, options: Series) -> None:
-    if options.hours == "all" and series.negative.any():
-        below = series.names[int(series.negative.argmax())]
-        raise InputError(
-            f"{int(series.negative.sum()):,} loads are below 0 at times ({below!r}, for example): "
-            "hours with such loads can't be served one by one.",
-            remedy="Make them generators, or leave hours as they are: hours='none' (--hours none).",
-        )
+    found = {words: blocks_in(one, block, members) for words, one in larger.items()}
+    every = "all loads" if block == ALTOGETHER else f"one {block} of all loads"
+    return found | ({every: loads} if block != ENTRY and loads > 1 else {})
 
 
 def _check_covered(network: Network, series: LoadSeries) -> None:

@@ -16,7 +16,8 @@ from gridveil.grid.io import module_of, network_suffix
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.engine import Solutions
-from gridveil.grid.series.hours import Served, solve_hours
+from gridveil.grid.series.hours import KEPT, Served, solve_hours
+from gridveil.grid.series.method import Series
 from gridveil.grid.series.pictures import series_sections
 from gridveil.grid.series.queries import Frame, Query
 from gridveil.grid.series.rebuild import Box
@@ -69,13 +70,22 @@ class Prepared:
         first = np.flatnonzero(np.diff(self.entry, prepend=-1))
         return np.asarray(np.add.reduceat(values, first, axis=1))
 
+    @property
+    def bus_box(self) -> tuple[Floats, Floats]:
+        """The ends of the public range of every private entry, MW."""
+        return self.at_buses(self.box.low[None])[0], self.at_buses(self.box.high[None])[0]
+
     def to_loads(self, moved: Floats, values: Floats) -> Floats:
-        """Moved sums of buses, shared by their loads as these were."""
+        """Moved sums of buses, shared by their loads as these were.
+
+        A bus whose loads may be below 0 moves all of them by the same.
+        """
         have = self.at_buses(values)
         count = np.bincount(self.entry)
-        share = np.divide(moved, have, out=np.zeros_like(moved), where=have > 0)
-        alone = np.where(have > 0, 0.0, moved / count)
-        found = values * share[:, self.entry] + alone[:, self.entry]
+        free = (have <= 0) | (self.bus_box[0] < 0)
+        share = np.divide(moved, have, out=np.ones_like(moved), where=~free)
+        shift = np.where(free, (moved - have) / count, 0.0)
+        found = values * share[:, self.entry] + shift[:, self.entry]
         # Loads of one bus are rounded apart: finer, so that their sum is still served.
         return np.clip(np.round(found, self.decimals + 3), self.box.low, self.box.high)
 
@@ -90,8 +100,10 @@ class SeriesRelease(Release):
         public: PublicNetwork,
         prepared: Prepared,
         served: Served,
+        options: Series,
     ) -> None:
         self.public, self.prepared, self.served = public, prepared, served
+        self.options = options
         series = prepared.series
         self.clock, self.names = series.clock, series.names
         self.network: Network = public.with_values(prepared.at_buses(served.values).mean(axis=0))
@@ -127,13 +139,15 @@ class SeriesRelease(Release):
 
     @cached_property
     def solutions(self) -> Solutions:
-        """The dispatch of every released hour."""
+        """The dispatch of every released hour, with prices of lines."""
+        if self.served.solved is not None:
+            return self.served.solved
         values = self.prepared.at_buses(self.served.values)
-        return solve_hours(self.public, values, keep=("cost", "line_price"))
+        return solve_hours(self.public, values, keep=KEPT)
 
     def sections(self) -> tuple[Section, ...]:
         """Pictures of the released series."""
-        return series_sections(self.clock, self.values, self.served)
+        return series_sections(self.clock, self.values, self.served, self.options.texture)
 
     def loading(self) -> tuple[Snippet, ...]:
         """Code that loads the released series."""
