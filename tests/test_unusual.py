@@ -131,3 +131,42 @@ def test_no_private_value_decides_what_is_unusual(name, alpha):
     assert plans[0].assumed == plans[1].assumed
     # The control: another alpha does.
     assert grid_plan(network, parameter=name, alpha=2 * alpha).assumed != plans[0].assumed
+
+
+def series_plan(scale=1.0, **given):
+    network = gv.grid.cases.rts96()
+    used = np.flatnonzero(network.buses.load)
+    times = pd.date_range("2024-01-01", periods=48, freq="h", name="time")
+    shape = scale * (0.6 + 0.1 * np.sin(np.arange(48) / 4))
+    names = [network.buses.name[bus] for bus in used]
+    loads = pd.DataFrame(np.outer(shape, network.buses.load[used]), times, names)
+    read = gv.grid.read_series(loads, network)
+    return gv.grid.plan_series(
+        network, read, **{"alpha": 5, "epsilon": 1, "limits": (0, 500), **given}
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, None),
+        ({"texture": 0.1}, None),
+        ({"epsilon": "0.01"}, "drowns the mean of a load"),
+        ({"alpha": "0.1"}, "such small steps hide next to nothing"),
+        ({"texture": 0.8}, "Texture of 0.8"),
+        ({"epsilon": 20}, "next to no protection"),
+    ],
+)
+def test_what_is_unusual_about_series(given, words):
+    found = series_plan(**given).unusual
+    assert found == () if words is None else any(words in one for one in found)
+
+
+def test_what_a_series_takes_for_granted_depends_on_public_facts_alone():
+    plain, twin, other = series_plan(), series_plan(scale=1.3), series_plan(alpha=4)
+    assert plain.assumed == twin.assumed
+    assert plain.assumed != other.assumed, "the control"
+    said = plain.assumed
+    assert said["times"] == "2 whole days of 24 values from 2024-01-01 (as written)"
+    assert "all values of one load in one calendar day, each by 5 MW" in said["private load"]
+    assert "the mean of a load is off by about" in said["accuracy of load"]

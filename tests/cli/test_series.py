@@ -52,6 +52,32 @@ def test_a_year_is_released_from_the_command_line(loads):
     )
 
 
+def test_a_file_makes_the_release_and_the_statement_holds_its_public_part(loads):
+    folder = loads.parent
+    (folder / "release.toml").write_text(
+        f"""kind = "grid"
+data = "rts96"
+parameter = "load"
+series = "{loads}"
+protect = "week"
+texture = "10%"
+hours = "none"
+alpha = "5"
+epsilon = "2"
+dataset = "town"
+ledger = "{folder / "l.db"}"
+output = "{folder / "out"}"
+"""
+    )
+    made = run("release", folder / "release.toml")
+    assert made.exit_code == 0, made.output
+    body = json.loads((folder / "out" / "release.json").read_text())
+    request = body["request"]
+    assert (request["protect"], request["texture"], request["hours"]) == ("week", "10%", "none")
+    assert not request.keys() & {"series", "ledger", "dataset", "output"}
+    assert body["settings"]["texture"] == 0.1
+
+
 def test_a_dry_run_shows_what_would_be_asked(loads):
     shown = ordered(loads, "--dry-run", "--time", "when")
     assert shown.exit_code == 0, shown.output

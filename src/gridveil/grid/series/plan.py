@@ -34,6 +34,7 @@ from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.shares import TYPICAL, planned
 from gridveil.grid.series.table import LoadSeries
 from gridveil.grid.series.texture import textured
+from gridveil.grid.series.words import assumed, unusual
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
 from gridveil.privacy.budget import Budget
@@ -85,6 +86,16 @@ class SeriesPlan(Plan[SeriesRelease]):
             Asked(queries[name].words, f"{queries[name].scale(part):.4g} MW", part)
             for name, part in self.prepared.epsilons.items()
         ]
+
+    @property
+    def assumed(self) -> dict[str, str]:
+        """See `Plan.assumed`."""
+        return assumed(self.prepared, self.options)
+
+    @property
+    def unusual(self) -> tuple[str, ...]:
+        """See `Plan.unusual`."""
+        return *super().unusual, *unusual(self.public, self.prepared, self.options)
 
     def sketch(self) -> Sketch:
         """See `Plan.sketch`: that of the network."""
