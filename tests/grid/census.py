@@ -364,6 +364,23 @@ def _ring(pypsa):
     return n
 
 
+def _stored(pypsa):
+    """Links, storage units, stores, a bus of another carrier, series in all of them."""
+    n = _triangle(pypsa, ("night", "noon"))
+    n.add("Carrier", ["DC", "hydro", "battery"])
+    n.add("Bus", "heat", carrier="heat", x=9.0, y=9.0)
+    n.add("Link", "cable", bus0="a", bus1="d", p_nom=15.0, p_min_pu=-1.0, efficiency=0.97,
+          carrier="DC", marginal_cost=0.3, p_set=4.0, length=80.0)  # fmt: skip
+    n.add("Link", "pump", bus0="b", bus1="heat", p_nom=9.0, efficiency=3.1, ramp_limit_up=0.25)
+    n.add("StorageUnit", "dam", bus="c", p_nom=12.0, max_hours=6.0, carrier="hydro",
+          efficiency_dispatch=0.9, inflow=[1.0, 2.5], state_of_charge_initial=7.0,
+          marginal_cost=1.5, p_set=[2.0, 3.0], standing_loss=0.01)  # fmt: skip
+    n.add("Store", "tank", bus="heat", e_nom=40.0, e_initial=11.0, e_cyclic=True,
+          standing_loss=0.02, marginal_cost=0.1, carrier="battery")  # fmt: skip
+    n.add("Load", "houses", bus="heat", p_set=2.0)
+    return n
+
+
 WIDTHS = {"bus": 13, "gen": 21, "branch": 13}
 
 
@@ -401,6 +418,7 @@ PYPSA = {
     "two islands": _islands,
     "solved": _solved,
     "ring of 40": _ring,
+    "links and storage": _stored,
 }
 PYPSA_CASES = ("pglib_opf_case14_ieee", "pglib_opf_case118_ieee", "pglib_opf_case300_ieee")
 

@@ -79,7 +79,7 @@ def test_a_power_flow_that_diverges_is_found(tmp_path):
     assert found.why == "runpp converged on the source, and not on the release"
 
 
-PYPSA = ("series", "types", "taps and shifts", "two islands", "solved")
+PYPSA = ("series", "types", "taps and shifts", "two islands", "solved", "links and storage")
 
 
 @pytest.mark.parametrize("parameter", census.PARAMETERS)
