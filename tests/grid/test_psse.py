@@ -284,3 +284,17 @@ def test_ac_is_refused_with_a_remedy(tmp_path):
     with pytest.raises(InputError, match="PSS/E") as refused:
         grid.plan(read_case(tmp_path / "case.raw"), epsilon=1, alpha=5, limits=(1, 500), ac=True)
     assert "MATPOWER" in refused.value.remedy
+
+
+def test_a_public_power_factor_is_in_the_released_file(tmp_path):
+    path = tmp_path / "case.raw"
+    path.write_text(case(), encoding="utf-8")
+    network = read_case(path)
+    given = {"parameter": "load", "epsilon": 1, "alpha": 5, "limits": RANGES["load"], "seed": 1}
+    for factor, ratio in ((0.8, 0.75), (None, 0.0)):
+        made = grid.release(network, **given, method="laplace", power_factor=factor)
+        made.data.write_release(tmp_path / "out.raw", "load")
+        file = read_case(tmp_path / "out.raw")
+        assert file.buses.load == pytest.approx(made.data.buses.load)
+        assert file.buses.reactive_load == pytest.approx(ratio * file.buses.load)
+        assert (file.buses.load != 0).any()

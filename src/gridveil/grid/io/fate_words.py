@@ -27,6 +27,7 @@ class Rule:
 
 
 NOISE = "released with noise."
+LOADS = "released with noise: the sum of a bus, in the first of its loads in service; others are 0."
 NAMES = "people write ratings and sizes into names; elements keep their order."
 TEXT = "free text may hold private numbers."
 TYPES = "a type of a catalogue tells the rating, and the file does not bring the catalogue along."

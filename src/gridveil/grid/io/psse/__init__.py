@@ -167,21 +167,23 @@ def _put(raw: RawText, rows: Layout, old: Network, new: Network, every: bool = F
 
 
 def _put_load(table: Rows, rows: Layout, old: Network, new: Network) -> Edits:
-    """The first load of a bus takes the change."""
+    """The first load of a bus takes the change, of active and of reactive power."""
     first: dict[int, Record] = {}
     for record, bus in rows.loads:
         first.setdefault(bus, record)
-    change = new.buses.load - old.buses.load
-    for bus in np.flatnonzero(change).tolist():
-        if bus not in first:
-            raise InputError(
-                f"Bus {new.buses.name[bus]} has no load in its file that could take a new value.",
-                remedy="Change loads only where there are some.",
-            )
-        power = table.number(first[bus], "PL", 0.0)
-        alone = power == old.buses.load[bus]
-        value = float(new.buses.load[bus]) if alone else power + float(change[bus])
-        yield _field(table, first[bus], "PL"), _number(value)
+    for name, column in (("PL", "load"), ("QL", "reactive_load")):
+        before, after = getattr(old.buses, column), getattr(new.buses, column)
+        for bus in np.flatnonzero(after != before).tolist():
+            if bus not in first:
+                raise InputError(
+                    f"Bus {new.buses.name[bus]} has no load in its file that could take a new "
+                    "value.",
+                    remedy="Change loads only where there are some.",
+                )
+            power = table.number(first[bus], name, 0.0)
+            alone = power == before[bus]
+            value = after[bus] if alone else power + (after[bus] - before[bus])
+            yield _field(table, first[bus], name), _number(value)
 
 
 def _field(table: Rows, record: Record, name: str) -> Field:
