@@ -20,8 +20,7 @@ from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
 from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.release import release
-from gridveil.privacy.account import Account
-from gridveil.privacy.budget import Budget
+from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import laplace_epsilon, noisy_max_epsilon
 from gridveil.privacy.sealed import Limits, seal, seal_together

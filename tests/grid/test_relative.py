@@ -19,9 +19,8 @@ from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
 from gridveil.grid.prospects import step_words
-from gridveil.privacy.account import Account
+from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency, relative_steps
-from gridveil.privacy.budget import Budget
 from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.sealed import Limits, seal, seal_together
 from gridveil.release.verification import verify_bundle

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridveil.errors import BudgetRefused, InputError, show_exact
-from gridveil.privacy.budget import Budget
+from gridveil.privacy.account import Budget
 from gridveil.privacy.exact import exact
 
 

@@ -19,8 +19,7 @@ from support.theory import theory
 
 from gridveil.errors import BudgetRefused, InputError, NotPrivateWarning, ReleaseAborted
 from gridveil.privacy import mechanisms, noise
-from gridveil.privacy.account import Account, study_account
-from gridveil.privacy.budget import Budget
+from gridveil.privacy.account import Account, Budget, study_account
 from gridveil.privacy.mechanisms import laplace, laplace_blocks, laplace_scalar, noisy_max
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Limits, Sealed, seal

@@ -15,8 +15,7 @@ from support.making import adjacency
 from support.sizes import FULL
 
 from gridveil.errors import NotPrivateWarning
-from gridveil.privacy.account import Account, study_account
-from gridveil.privacy.budget import Budget
+from gridveil.privacy.account import Account, Budget, study_account
 from gridveil.privacy.sealed import unseal
 from gridveil.wind.features import RBF, Polynomial
 from gridveil.wind.queries import (

@@ -8,9 +8,8 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
 
-from gridveil.privacy.account import Account
+from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.budget import Budget
 from gridveil.privacy.ledger import Charge, Ledger, Terms
 from gridveil.privacy.noise import SecureNoise
 

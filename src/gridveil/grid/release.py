@@ -50,9 +50,8 @@ from gridveil.grid.report import (
     survived_words,
 )
 from gridveil.grid.unusual import assumed, unusual
-from gridveil.privacy.account import Account
+from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
-from gridveil.privacy.budget import Budget
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Sealed

@@ -8,7 +8,7 @@
 (c) the noise has the scale that OpenDP's privacy map asks for at that distance (`sensitivity`,
     `noise`);
 (d) nothing else depends on private values: no error, no refusal, no size, no order (`mechanisms`);
-(e) the epsilons of a release add up to no more than was charged (`budget`, `account`), and those of
+(e) the epsilons of a release add up to no more than was charged (`account`), and those of
     all releases of a dataset to what the ledger says, for steps of its reference (`ledger`).
 
 Nothing here knows of wind or grids, and imports go one way. To review it, read in this order (lines
@@ -28,14 +28,14 @@ and take less than an hour.
 
 **The sum.** What is wrong here lets releases add up to more than was said.
 
-5. `budget` (57): exact epsilon. `account` (111): what one release may spend, and did. Check that
-   secure noise needs a charge, and that only what has noise is ``answered``.
-6. `ledger.terms` (80): what is paid for. `ledger.steps` (185): how many steps make up another.
-   Check `Step.steps`. `ledger.meaning` (100): what an entry says.
+5. `account` (156): what one release may spend, and did. Check that secure noise needs a charge,
+   and that only what has noise is ``answered``.
+6. `ledger.steps` (185): how many steps make up another. Check `Step.steps`. `ledger.meaning` (100):
+   what an entry says.
 7. `ledger.totals` (257): what entries add up to. Check `counts`, which is all of the arithmetic,
    `in_force`, and what is refused.
-8. `ledger.names` (59): under which name. `ledger.ledger` (238): charging. Check that the refusals,
-   the sum and the new entry are inside one transaction.
+8. `ledger.names` (59): under which name. `ledger.ledger` (304): what is paid for, and charging.
+   Check that the refusals, the sum and the new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
 tests/privacy/test_team_ledger.py try. A quarter of an hour more.

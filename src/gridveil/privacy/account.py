@@ -8,16 +8,61 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from numbers import Integral
+from threading import Lock
 
-from gridveil.errors import InputError
+from gridveil.errors import BudgetRefused, InputError, show_exact
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.budget import Budget
-from gridveil.privacy.exact import Exact
+from gridveil.privacy.exact import Exact, exact
 from gridveil.privacy.ledger import Charge, Ledger, Terms
 from gridveil.privacy.noise import NoiseSource, SecureNoise
 from gridveil.privacy.record import Answer, Record, Vector
 from gridveil.privacy.seeded import SeededNoise
+
+
+class Budget:
+    """A total of epsilon, and what of it has been spent, in exact rationals.
+
+    >>> budget = Budget(1)
+    >>> budget.spend(Fraction(3, 4))
+    >>> budget
+    Budget(1: spent 0.75, remaining 0.25)
+    """
+
+    def __init__(self, total: Exact) -> None:
+        self._total = exact(total, name="epsilon")
+        self._spent = Fraction(0)
+        self._lock = Lock()
+
+    @property
+    def total(self) -> Fraction:
+        """All the epsilon there is."""
+        return self._total
+
+    @property
+    def spent(self) -> Fraction:
+        """What has been spent of it."""
+        return self._spent
+
+    @property
+    def remaining(self) -> Fraction:
+        """What is left of it."""
+        return self._total - self._spent
+
+    def spend(self, epsilon: Exact) -> None:
+        """Take ``epsilon`` out of the budget, or change nothing and raise `BudgetRefused`."""
+        amount = exact(epsilon, name="epsilon")
+        with self._lock:  # two threads may not both find it enough
+            if amount > self.remaining:
+                raise BudgetRefused(amount, self.remaining, of="this release")
+            self._spent += amount
+
+    def __repr__(self) -> str:
+        return (
+            f"Budget({show_exact(self._total)}: spent {show_exact(self._spent)}, "
+            f"remaining {show_exact(self.remaining)})"
+        )
 
 
 class Account:

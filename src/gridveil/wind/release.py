@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError, InputError, reason, wrong_type
-from gridveil.privacy.account import Account
+from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
-from gridveil.privacy.budget import Budget
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits

@@ -35,9 +35,8 @@ from gridveil.grid.series.shares import TYPICAL, planned
 from gridveil.grid.series.table import LoadSeries
 from gridveil.grid.series.texture import textured
 from gridveil.grid.series.words import assumed, unusual
-from gridveil.privacy.account import Account
+from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
-from gridveil.privacy.budget import Budget
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Limits, Sealed, seal

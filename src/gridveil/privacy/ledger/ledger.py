@@ -6,30 +6,96 @@ A release is charged before it draws noise; a charge without a release stays spe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
+from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact import Exact, exact
 from gridveil.privacy.ledger.address import Address
 from gridveil.privacy.ledger.bundles import bundle_problems
 from gridveil.privacy.ledger.database import Database
 from gridveil.privacy.ledger.entries import Entry, refuse_moved
 from gridveil.privacy.ledger.file import LedgerFile
-from gridveil.privacy.ledger.identity import identify
+from gridveil.privacy.ledger.identity import checked_reason, identify
 from gridveil.privacy.ledger.meaning import VERSION
-from gridveil.privacy.ledger.names import checked_name, name_key
+from gridveil.privacy.ledger.names import checked_key, checked_name, name_key
 from gridveil.privacy.ledger.old import Reading
 from gridveil.privacy.ledger.path import ledger_place
 from gridveil.privacy.ledger.references import Alphas, read_alphas
+from gridveil.privacy.ledger.sketch import Sketch
 from gridveil.privacy.ledger.steps import Declared, Step
 from gridveil.privacy.ledger.store import Book, Store, T
-from gridveil.privacy.ledger.terms import Charge, Terms
 from gridveil.privacy.ledger.told import doubts
 from gridveil.privacy.ledger.totals import Totals, refuse_exposed, steps_to_reference
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a release charges, and for what: all that its account and the ledger know of it.
+
+    Parameters
+    ----------
+    dataset
+        The owner's name for the data. Updated or overlapping data keeps its name. With None it is
+        charged to the one dataset that it looks like, if there is exactly one.
+    epsilon, adjacency
+        The guarantee, and for which neighbours: the private parameters with their alphas.
+    purpose
+        What is released, in a few public words.
+    clear, private
+        What the release publishes as it is, and what it keeps private, in the same words:
+        parameters of a network, columns of a table. Private are the parameters' keys by default.
+    sketch, distinct
+        A fingerprint of the public part of the data: what looks like another dataset is refused,
+        unless the owner says why it is not.
+    """
+
+    dataset: str | None
+    epsilon: Fraction
+    adjacency: Sequence[Adjacency]
+    purpose: str
+    clear: Sequence[str] = ()
+    private: Sequence[str] = ()
+    sketch: Sketch | None = None
+    distinct: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact(self.epsilon, name="epsilon"))
+        keys = [checked_key(one.key) for one in self.adjacency]
+        if not keys:
+            raise InputError("A charge needs at least one private parameter.")
+        if len(set(keys)) < len(keys):
+            raise InputError("A charge names every private parameter once.")
+        if not self.private:
+            object.__setattr__(self, "private", keys)
+        if self.distinct is not None:
+            object.__setattr__(self, "distinct", checked_reason(self.distinct))
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A charge that the ledger accepted; `spent` is about steps of the `reference`.
+
+    The last two are all charges' epsilon for a step of this release's own alpha, and for a whole
+    value, anywhere in the range that this release gives.
+    """
+
+    ledger: str
+    entry: int
+    hash: str
+    dataset: str
+    epsilon: Fraction
+    charged: Fraction
+    spent: Fraction
+    earlier_aborts: int
+    reference: Mapping[str, Step]
+    cap: Fraction | None
+    epsilon_for_alpha: Fraction
+    epsilon_over_range: Fraction
 
 
 class Ledger:
