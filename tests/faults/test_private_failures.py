@@ -112,7 +112,7 @@ def test_the_control_private_numbers_in_a_frame_are_found(ledger, monkeypatch):
     """What is searched for can be found: an error from the frame that opened the seal shows it."""
     from gridveil.privacy import mechanisms
 
-    monkeypatch.setattr(mechanisms, "_quietly", lambda compute: compute())
+    monkeypatch.setattr(mechanisms, "_quietly", lambda _, compute: compute())
     monkeypatch.setattr(Ridge, "weights", lambda *a: broken("interrupted by a bug"))
     with pytest.raises(AssertionError) as caught:
         wind.release(records(), epsilon=1, alpha=0.1, method="wpo", ledger=ledger)
@@ -202,3 +202,29 @@ def test_a_public_failure_loses_nothing_that_was_paid_for(
     assert made.data["power"].between(0, 1).all()
     totals = ledger.totals("farm")
     assert (totals.spent, totals.aborts, totals.unreleased) == (1, 0, set())
+
+
+def test_blocks_that_fail_halfway_leave_none_of_the_rest_in_a_frame(ledger, monkeypatch):
+    """A reader that holds all its blocks fails at the second: the abort shows none of them."""
+
+    class Reader:
+        def __init__(self):
+            self.left = [np.full(9, CANARY), np.full(9, CANARY)]
+
+        def __iter__(self):
+            return self
+
+        def __repr__(self):
+            return repr(self.left)
+
+        def __next__(self):
+            if len(self.left) == 1:
+                raise RuntimeError
+            return self.left.pop()
+
+    made = records()
+    monkeypatch.setattr("gridveil.privacy.mechanisms.unseal", lambda _: Reader)
+    with pytest.raises(ReleaseAborted) as caught:
+        wind.release(made, epsilon=1, alpha=0.1, method="laplace", ledger=ledger)
+    assert caught.value.__context__ is None
+    assert "0.314159" not in visible(caught.value)

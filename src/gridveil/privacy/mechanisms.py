@@ -138,13 +138,8 @@ def laplace_blocks(
     account.spend(record)
 
     def noisy() -> Iterator[Vector]:
-        rows, blocks = 0, _quietly(account, lambda: iter(unseal(sealed)()))
-
-        def following() -> Vector | None:
-            block = next(blocks, None)
-            return None if block is None else _noised(account, _checked(block), record)
-
-        while (block := _quietly(account, following)) is not None:
+        rows, blocks = 0, _noised_blocks(account, sealed, record)
+        while (block := _quietly(account, lambda: next(blocks, None))) is not None:
             rows += len(block)
             yield block
         if rows != record.size:
@@ -261,6 +256,12 @@ def _abort(account: Account) -> NoReturn:
 def _noised(account: Account, answer: Vector, record: Record) -> Vector:
     steps = account.noise.laplace(_quantise(answer, record), record.calibration.scale)
     return np.asarray(steps * float(record.calibration.grid), dtype=np.float64)
+
+
+def _noised_blocks(account: Account, sealed: Sealed[Blocks], record: Record) -> Iterator[Vector]:
+    # A generator that failed holds nothing any more: no private block is left in a frame.
+    for block in unseal(sealed)():
+        yield _noised(account, _checked(block), record)
 
 
 def _quantise(answer: Vector, record: Record) -> Integers:
