@@ -72,6 +72,9 @@ def test_a_release_that_serves_all_models_does_not_warn(case, tmp_path):
     assert "WARNING" not in text
     assert "serves only" not in page
     assert "mean loading over the models." in page
+    # Reasons are sentences: on one line, as numbers are, they would run out of the page.
+    assert '<td data-name="why">' in page
+    assert 'class="number" data-name="why"' not in page
 
 
 def test_a_wide_range_is_written_out(tmp_path, ledger):

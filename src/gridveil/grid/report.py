@@ -112,7 +112,8 @@ def _changed(public: PublicNetwork) -> tuple[Table, ...]:
     if not public.changes:
         return ()
     rows = [(columns, fate, reason) for fate, columns, reason in lines(public.changes)]
-    return (Table("Columns that are not as in the source", ("column", "fate", "why"), rows),)
+    heads = "column", "fate", "why"
+    return (Table("Columns that are not as in the source", heads, rows, words=True),)
 
 
 def error_bars(

@@ -57,11 +57,15 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its caption, column names, and rows of text; the first column names the row."""
+    """A table: its caption, column names, and rows of text; the first column names the row.
+
+    Cells are numbers, which stay on one line, or with `words` sentences.
+    """
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    words: bool = False
 
 
 @dataclass(frozen=True)
