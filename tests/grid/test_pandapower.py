@@ -754,13 +754,13 @@ def test_lines_without_a_loading_limit_are_limited_on_request():
 
 def test_all_elements_that_the_model_does_not_have_are_named_at_once():
     net = wide_net()
-    pp.create_storage(net, 1, 1.0, 2.0)
-    pp.create_storage(net, 2, 1.0, 2.0)
-    pp.create_dcline(net, 0, 1, 1.0, 0.0, 0.0, 1.0, 1.0)
+    pp.create_ward(net, 1, 1.0, 2.0, 0.0, 0.0)
+    pp.create_ward(net, 2, 1.0, 2.0, 0.0, 0.0)
+    pp.create_motor(net, 0, 1.0, 0.9)
     with pytest.raises(InputError, match="2 problems") as caught:
         fmt.read(net)
-    assert "1 dcline in service" in str(caught.value)
-    assert "2 storage in service" in str(caught.value)
+    assert "1 motor in service" in str(caught.value)
+    assert "2 ward in service" in str(caught.value)
 
 
 # --- bad input -----------------------------------------------------------------------------------
@@ -774,16 +774,18 @@ def lose_reactance(net):
     net.line.loc[1, "x_ohm_per_km"] = np.nan
 
 
-def add_trafo3w(net):
+def tap_at_star_point(net):
     pp.create_transformer3w(net, 0, 1, 5, "63/25/38 MVA 110/20/10 kV")
+    net.trafo3w["tap_at_star_point"] = True
 
 
-def add_storage(net):
-    pp.create_storage(net, 1, 1.0, 10.0)
+def add_ward(net):
+    pp.create_ward(net, 1, 1.0, 10.0, 0.0, 0.0)
 
 
-def add_dcline(net):
+def lose_dcline(net):
     pp.create_dcline(net, 0, 3, 10.0, 1.0, 0.1, 1.0, 1.0)
+    net.dcline["to_bus"] = 99
 
 
 def second_reference(net):
@@ -828,9 +830,9 @@ def switch_with_impedance(net):
     [
         (drop_bus, "line 0 is at bus 99"),
         (lose_reactance, "x_ohm_per_km of table line has no value for line 1"),
-        (add_trafo3w, "trafo3w 0"),
-        (add_storage, "storage 0"),
-        (add_dcline, "dcline 0"),
+        (tap_at_star_point, "tap_at_star_point"),
+        (add_ward, "ward 0"),
+        (lose_dcline, "dcline 0 is at bus 99"),
         (second_reference, "more than one reference bus"),
         (no_reference, "no reference bus"),
         (two_costs, "more than one cost"),

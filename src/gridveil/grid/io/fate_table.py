@@ -72,6 +72,15 @@ KEPT: dict[str, dict[str, str]] = {
         "oltc vk0_percent vkr0_percent mag0_percent mag0_rx si0_hv_partial",
         "impedance": "name from_bus to_bus in_service sn_mva rft_pu xft_pu rtf_pu xtf_pu gf_pu "
         "bf_pu gt_pu bt_pu",
+        "trafo3w": "name hv_bus mv_bus lv_bus sn_hv_mva sn_mv_mva sn_lv_mva vn_hv_kv vn_mv_kv "
+        "vn_lv_kv vk_hv_percent vk_mv_percent vk_lv_percent vkr_hv_percent vkr_mv_percent "
+        "vkr_lv_percent pfe_kw i0_percent shift_mv_degree shift_lv_degree tap_side tap_neutral "
+        "tap_min tap_max tap_step_percent tap_step_degree tap_pos tap_at_star_point "
+        "tap_changer_type in_service max_loading_percent",
+        "dcline": "name from_bus to_bus p_mw loss_percent loss_mw vm_from_pu vm_to_pu max_p_mw "
+        "min_q_from_mvar min_q_to_mvar max_q_from_mvar max_q_to_mvar in_service",
+        "storage": "name bus p_mw q_mvar sn_mva soc_percent min_e_mwh max_e_mwh scaling in_service "
+        "type controllable min_p_mw max_p_mw min_q_mvar max_q_mvar",
         "switch": "name bus element et type closed z_ohm in_ka",
         "poly_cost": "element et cp0_eur cp1_eur_per_mw cp2_eur_per_mw2 cq0_eur cq1_eur_per_mvar "
         "cq2_eur_per_mvar2 redispatch_up_eur_per_mw redispatch_down_eur_per_mw",
@@ -106,6 +115,7 @@ KEPT: dict[str, dict[str, str]] = {
         "e_max_pu e_initial e_cyclic p_set q_set e_set sign marginal_cost_storage standing_loss "
         + _OPTIMISED,
         "Carrier": "name co2_emissions color nice_name max_growth max_relative_growth",
+        "GlobalConstraint": "name type carrier_attribute sense constant",
         "network": "snapshot",
     },
     **fate_operators.KEPT,
@@ -179,6 +189,22 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "capacity",
             "dropped",
             "given on the private rating.",
+        ),
+        Rule(
+            "trafo3w",
+            "sn_hv_mva sn_mv_mva sn_lv_mva vk_hv_percent vk_mv_percent vk_lv_percent "
+            "vkr_hv_percent vkr_mv_percent vkr_lv_percent i0_percent",
+            "capacity",
+            "rewritten",
+            RATED,
+        ),
+        Rule("trafo3w", "name", "capacity", "dropped", NAMES),
+        Rule(
+            "trafo3w",
+            "max_loading_percent",
+            "capacity",
+            "dropped",
+            "ratings of three-winding transformers are not released.",
         ),
         Rule("impedance", "sn_mva", "capacity", "released", NOISE),
         Rule(
@@ -303,7 +329,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "p_max_pu p_set",
             "generator_limit",
             "rewritten",
-            "the released p_nom is the limit; a series of availability is kept at the snapshot.",
+            "the released p_nom is the limit; a series of availability is kept, at the "
+            "snapshots that are read.",
         ),
         Rule(
             "Generator",
@@ -351,6 +378,15 @@ RULES: dict[str, tuple[Rule, ...]] = {
             RESULTS,
         ),
         Rule("series", "inputs", EVERY, "rewritten", AT_SNAPSHOT),
+        Rule("series", "snapshots", EVERY, "rewritten", "those of the snapshots that are read."),
+        Rule(
+            "GlobalConstraint",
+            "name type carrier_attribute sense constant",
+            EVERY,
+            "rewritten",
+            "those of primary energy are kept; others bound sizes, and may be made from them.",
+            some=True,
+        ),
         Rule("series", "results", EVERY, "dropped", RESULTS),
         Rule("network", "name meta crs", EVERY, "dropped", TEXT),
         Rule("network", "objective", EVERY, "dropped", RESULTS),

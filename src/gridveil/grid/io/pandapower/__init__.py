@@ -12,7 +12,10 @@ What is read, in pandapower's words (its own ``rundcopp`` uses the same):
   service. A line or transformer without ``max_loading_percent`` has no limit.
 - **costs**: ``poly_cost`` and ``pwl_cost`` of active power.
 
-Three-winding transformers, DC lines, storage, wards and the like are refused.
+- **three-winding transformers** are three branches without limits and a bus (`star`). DC lines and
+  storages are public and constant, at their ``p_mw``.
+
+Wards, motors and the like are refused. Controllers and profiles are left out (`others`).
 
 What a release keeps, and what becomes of every other column, is in `fates`. If capacities are
 private a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the

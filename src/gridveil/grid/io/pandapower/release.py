@@ -26,6 +26,8 @@ from gridveil.grid.io.pandapower.columns import (
     text,
 )
 from gridveil.grid.io.pandapower.costs import cost_rows, unit_places
+from gridveil.grid.io.pandapower.others import OTHERS, present
+from gridveil.grid.io.pandapower.star import stars_on_base
 from gridveil.grid.io.pandapower.tables import build, bus_places
 from gridveil.grid.model.network import Bools, Floats
 from gridveil.grid.model.parameters import check_parameters
@@ -56,10 +58,10 @@ SHAPES = {"Point", "LineString"}
 # Columns that pandapower has no type for until they are used; the others of this kind are numbers.
 _OPTIONAL = {
     **{name: np.dtype(object) for name in ("tap2_side", "tap2_changer_type", "vector_group")},
-    **{name: np.dtype(bool) for name in ("controllable", "oltc")},
+    **{name: np.dtype(bool) for name in ("controllable", "oltc", "tap_at_star_point")},
 }
 # What a truth value is where nothing is said.
-_UNSAID = {"slack": False, "oltc": False}
+_UNSAID = {"slack": False, "oltc": False, "tap_at_star_point": False}
 
 
 @unlogged("pandapower")
@@ -82,8 +84,10 @@ def _rows(net: Any, protected: Protected) -> dict[str, dict[str, Bools]]:
     """The rows of every table that belong to the elements of which a parameter is protected."""
     found: dict[str, dict[str, Bools]] = {}
     if "capacity" in protected:
-        ends = np.cumsum([len(net[table]) for table in BRANCH_TABLES])[:-1]
-        for table, mine in zip(BRANCH_TABLES, np.split(protected["capacity"], ends), strict=True):
+        ends = np.cumsum([len(net[table]) for table in BRANCH_TABLES])
+        # The last part is that of three-winding transformers, which have no limit to protect.
+        parts = np.split(protected["capacity"], ends)[:-1]
+        for table, mine in zip(BRANCH_TABLES, parts, strict=True):
             found[table] = {"capacity": mine}
     if "load" in protected:
         found["load"] = {
@@ -104,7 +108,8 @@ def _stripped(net: Any, private: Sequence[str], protected: Protected) -> Any:
         f_hz=net_number(net, "f_hz"), sn_mva=net_number(net, "sn_mva"), add_stdtypes=False
     )
     for table in TABLES:
-        bare[table] = _table(net[table], bare[table], copied("pandapower", table, private))
+        if table not in OTHERS or len(present(net, table)):
+            bare[table] = _table(net[table], bare[table], copied("pandapower", table, private))
     _drop_dispatch(net, bare)
     _drop_bounds(net, bare)
     if "capacity" in private:
@@ -219,8 +224,8 @@ def published_impedance(net: Any) -> tuple[Bools, Floats, Floats]:
 
     Of a stripped net: what a release publishes of them.
     """
-    rated = np.concatenate([np.full(len(net[table]), table != "line") for table in BRANCH_TABLES])
     branches = build(net).branches
+    rated = np.arange(len(branches)) >= len(net.line)
     return rated, branches.resistance, branches.reactance
 
 
@@ -237,6 +242,8 @@ def _without_ratings(net: Any, bare: Any) -> None:
             factor = length / circuits if name in SERIES else length * circuits
             bare.line[name] = column(line, name, "line", np.nan) * factor
     _trafo_on_base(net.trafo, bare.trafo, base)
+    if len(stars := present(net, "trafo3w")):
+        stars_on_base(stars, bare.trafo3w, base)
     bare.impedance["sn_mva"] = UNLIMITED_MVA
     rating = column(net.impedance, "sn_mva", "impedance")
     for name in ("rft_pu", "xft_pu", "rtf_pu", "xtf_pu"):

@@ -30,8 +30,15 @@ from gridveil.grid.io.pandapower.columns import (
     whole,
 )
 from gridveil.grid.io.pandapower.costs import read_costs
+from gridveil.grid.io.pandapower.others import (
+    OTHERS,
+    constant_notes,
+    constant_power,
+    present,
+    refuse_unsupported,
+)
+from gridveil.grid.io.pandapower.star import star_branches, star_names, with_stars
 from gridveil.grid.io.pandapower.trafo import trafo_values
-from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
 
 ENDS = {"line": ("from_bus", "to_bus"), "trafo": ("hv_bus", "lv_bus")}
@@ -46,24 +53,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "poly_cost": ("element", "et"),
     "pwl_cost": ("element", "et", "power_type", "points"),
 }
-# Tables with a place in a power flow that a DC model of lines and generators does not have.
-REFUSED = {
-    "trafo3w": "replace each one by three two-winding transformers and a bus",
-    "dcline": "replace it by a pair of generators, or take it out of service",
-    "storage": "take it out of service, or replace it by a controllable sgen",
-    "ward": "replace it by a load and a shunt",
-    "xward": "replace it by a load, a shunt and a generator",
-    "motor": "replace it by a load",
-    "asymmetric_load": "replace it by a load",
-    "asymmetric_sgen": "replace it by an sgen",
-    "svc": "take it out of service",
-    "ssc": "take it out of service",
-    "tcsc": "replace it by an impedance",
-    "vsc": "take it out of service",
-    "vsc_stacked": "take it out of service",
-    "vsc_bipolar": "take it out of service",
-    "line_dc": "take it out of service",
-}
 
 
 # What comes out of absurd numbers is found when the network is checked.
@@ -74,10 +63,10 @@ def build(net: Any) -> Network:
     _refuse_missing(net)
     if not len(net.bus):
         raise InputError("The pandapower net has no bus.", remedy="Give a net with buses.")
-    _refuse_unsupported(net)
+    refuse_unsupported(net)
     _refuse_indices(net)
     place = bus_places(net)
-    buses = _buses(net, place)
+    buses = with_stars(_buses(net, place), len(present(net, "trafo3w")))
     branches = _branches(net, place, buses.in_service)
     buses = _with_reach(buses, branches)
     generators = _generators(net, place, buses.in_service)
@@ -156,7 +145,7 @@ def _notes(net: Any, units: Generators, place: pd.Series[int]) -> tuple[str, ...
     joined = int((place.to_numpy() != np.arange(len(place))).sum())
     if joined:
         notes.append(f"{joined} buses are joined to another one by a closed switch")
-    return tuple(notes)
+    return (*notes, *constant_notes(net))
 
 
 def _refuse_missing(net: Any) -> None:
@@ -175,32 +164,18 @@ def _refuse_missing(net: Any) -> None:
             )
 
 
-def _refuse_unsupported(net: Any) -> None:
-    found = []
-    for table, remedy in REFUSED.items():
-        frame = net.get(table)
-        if frame is None:
-            continue
-        if not isinstance(frame, pd.DataFrame):
-            raise InputError(
-                f"The pandapower net has a {table} that is not a table.", remedy="Remove it."
-            )
-        used = frame.index[flags(frame, "in_service", True)]
-        if len(used):
-            found.append(
-                Problem(
-                    f"{len(used):,} {table} in service",
-                    f"{table} {used[0]}, for example",
-                    "the DC model has no such element",
-                    f"To go on, {remedy}.",
-                )
-            )
-    refuse("The pandapower net", found)
-
-
 def _refuse_indices(net: Any) -> None:
-    for table in ("bus", "switch", "shunt", *UNIT_TABLES, *BRANCH_TABLES, "poly_cost", "pwl_cost"):
-        index = net[table].index
+    for table in (
+        "bus",
+        "switch",
+        "shunt",
+        *UNIT_TABLES,
+        *BRANCH_TABLES,
+        "poly_cost",
+        "pwl_cost",
+        *OTHERS,
+    ):
+        index = present(net, table).index
         if len(index) and not (pd.api.types.is_integer_dtype(index) and index.min() >= 0):
             raise InputError(
                 f"The index of table {table} of the pandapower net is not of whole numbers from 0 "
@@ -278,7 +253,7 @@ def _shunt(net: Any, place: pd.Series[int]) -> Floats:
     ratio = np.where(np.isnan(rated), 1.0, nominal / rated) ** 2
     steps = column(frame, "step", "shunt", 1.0)
     np.add.at(drawn, at, column(frame, "p_mw", "shunt") * steps * ratio)
-    return drawn
+    return drawn + constant_power(net, place)
 
 
 def _reference(net: Any, place: pd.Series[int]) -> Bools:
@@ -313,11 +288,13 @@ def _with_reach(buses: Buses, branches: Branches) -> Buses:
 
 def _branches(net: Any, place: pd.Series[int], alive: Bools) -> Branches:
     parts = [_branch_part(net, table, place) for table in BRANCH_TABLES]
+    if len(stars := present(net, "trafo3w")):
+        parts.append(star_branches(net, place))
     joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     joined["in_service"] &= alive[joined["from_bus"]] & alive[joined["to_bus"]]
     count = len(joined["in_service"])
     return Branches(
-        name=labels(net, BRANCH_TABLES),
+        name=(*labels(net, BRANCH_TABLES), *star_names(stars)),
         angle_min=np.full(count, -np.inf),
         angle_max=np.full(count, np.inf),
         **joined,
@@ -327,7 +304,7 @@ def _branches(net: Any, place: pd.Series[int], alive: Bools) -> Branches:
 def _branch_part(net: Any, table: str, place: pd.Series[int]) -> dict[str, Any]:
     frame = net[table]
     start, end = ENDS.get(table, ("from_bus", "to_bus"))
-    values = {"line": _line_values, "trafo": trafo_values, "impedance": _impedance_values}[table]
+    values = {"line": _line_values, "trafo": _trafo_values, "impedance": _impedance_values}[table]
     limit, *electric = values(net)
     limit = np.where(~(limit < UNLIMITED_MVA) | (limit == 0), np.inf, limit)
     switch = net.switch[(net.switch["et"] == SWITCH_LETTER[table]).to_numpy()]
@@ -360,6 +337,13 @@ def _line_values(net: Any) -> tuple[Floats, ...]:
         np.ones(len(line)),
         np.zeros(len(line)),
     )
+
+
+def _trafo_values(net: Any) -> tuple[Floats, ...]:
+    own = pd.Series(np.arange(len(net.bus)), index=net.bus.index)
+    volts = column(net.bus, "vn_kv", "bus")
+    ends = [volts[places(own, net.trafo, end, "trafo")] for end in ("hv_bus", "lv_bus")]
+    return trafo_values(net.trafo, ends[0], ends[1], net.sn_mva)
 
 
 def _impedance_values(net: Any) -> tuple[Floats, ...]:

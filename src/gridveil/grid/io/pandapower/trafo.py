@@ -13,31 +13,36 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pandapower.columns import column, flags, places
+from gridveil.grid.io.pandapower.columns import column, flags
 from gridveil.grid.model.network import Bools, Floats
 
 
-def trafo_values(net: Any) -> tuple[Floats, ...]:
-    """Capacity (MW), resistance, reactance (p.u.), tap and shift (degrees) of every transformer."""
-    frame = net.trafo
+def trafo_values(
+    frame: pd.DataFrame, nominal_high: Floats, nominal_low: Floats, base: float
+) -> tuple[Floats, ...]:
+    """Capacity (MW), resistance, reactance (p.u.), tap and shift (degrees) of every transformer.
+
+    Parameters
+    ----------
+    frame
+        The table trafo, or one with its columns.
+    nominal_high, nominal_low
+        Nominal voltages of the buses at its ends, kV.
+    base
+        The net's base, MVA.
+    """
     if flags(frame, "tap_dependency_table", False).any():
         raise InputError(
             "Table trafo uses a characteristic table (tap_dependency_table).",
             remedy="Write the values at the tap in use into vk_percent and shift_degree.",
         )
     high, low, shift = _tapped(frame)
-    nominal_high, nominal_low = (_nominal(net, end) for end in ("hv_bus", "lv_bus"))
-    series = _series(frame, low, nominal_low, net.sn_mva)
+    series = _series(frame, low, nominal_low, base)
     loading = column(frame, "max_loading_percent", "trafo", np.nan)
     rating = column(frame, "sn_mva", "trafo") * column(frame, "df", "trafo", 1.0)
     limit = loading / 100 * rating * column(frame, "parallel", "trafo", 1.0)
     tap = (high / low) / (nominal_high / nominal_low)
     return limit, series.real.copy(), series.imag.copy(), tap, shift
-
-
-def _nominal(net: Any, end: str) -> Floats:
-    own = pd.Series(np.arange(len(net.bus)), index=net.bus.index)
-    return column(net.bus, "vn_kv", "bus")[places(own, net.trafo, end, "trafo")]
 
 
 def _series(frame: pd.DataFrame, low: Floats, nominal_low: Floats, base: float) -> Any:

@@ -1,0 +1,157 @@
+"""pandapower's own networks, and what they contain. Runs where pandapower is installed."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+from grid import census
+from support.sizes import FULL
+
+from gridveil import grid
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pp = pytest.importorskip("pandapower", reason="pandapower is not installed")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+PARAMETERS = census.PARAMETERS
+KEPT = ("trafo3w", "dcline", "storage", "switch")
+
+
+def many_kinds():
+    """Three-winding transformers with taps, a DC line, storage, static units and all switches."""
+    net = pp.create_empty_network(sn_mva=10.0)
+    for volts in (110.0, 110.0, 20.0, 10.0, 20.0, 10.0, 110.0):
+        pp.create_bus(net, volts)
+    pp.create_ext_grid(net, 0, min_p_mw=-200.0, max_p_mw=200.0)
+    for a, b in ((0, 1), (1, 6), (6, 0), (2, 4)):
+        pp.create_line_from_parameters(net, a, b, 5.0, 0.1, 0.4, 9.0, 0.51, max_loading_percent=90)
+    pp.create_transformer3w(net, 1, 2, 3, "63/25/38 MVA 110/20/10 kV", tap_pos=3)
+    pp.create_transformer3w(net, 6, 4, 5, "63/25/38 MVA 110/10/10 kV", tap_pos=-2)
+    net.trafo3w["max_loading_percent"] = [71.3, 83.9]
+    net.trafo3w[["shift_mv_degree", "shift_lv_degree"]] = 30.0, 30.0
+    net.trafo3w.loc[1, ["vn_mv_kv", "shift_mv_degree"]] = 20.0, 30.0
+    pp.create_dcline(net, 6, 2, 4.1, 2.0, 0.05, 1.0, 1.0, max_p_mw=9.0)
+    pp.create_storage(net, 3, 1.7, 10.0, scaling=0.5)
+    pp.create_storage(net, 5, -0.9, 10.0, max_p_mw=2.0, controllable=False)
+    pp.create_sgen(net, 4, 2.3)
+    for bus, power in ((2, 6.1), (3, 5.3), (4, 7.7), (5, 3.9)):
+        pp.create_load(net, bus, power, 1.1)
+    spare = pp.create_bus(net, 20.0)
+    pp.create_switch(net, 2, spare, "b")
+    pp.create_load(net, spare, 1.3)
+    pp.create_switch(net, 6, 1, "l", closed=False)
+    pp.create_poly_cost(net, 0, "ext_grid", 20.0)
+    return net
+
+
+def flows(network):
+    """Flows of all branches of the model."""
+    found = grid.solve_population(network, keep=("flow",), convention="matpower")
+    assert np.isfinite(found.cost).all()
+    return found.flow[0]
+
+
+@pytest.mark.parametrize("opened", [None, 2, 3])
+def test_flows_are_those_of_a_dc_power_flow(opened):
+    net = many_kinds()
+    if opened is not None:
+        # Behind an open winding there is nothing left but the other transformer's side.
+        net.load.loc[net.load.bus == 3, "in_service"] = opened != 3
+        net.storage.loc[0, "in_service"] = opened != 3
+        pp.create_switch(net, opened, 0, "t3", closed=False)
+    network = grid.read_case(net)
+    ours = flows(network)
+    net.line.loc[1, "in_service"] = False  # as the open switch at it has it
+    pp.rundcpp(net, numba=False)
+    lines = len(net.line)
+    assert np.allclose(ours[:lines], net.res_line.p_from_mw, atol=1e-6)
+    hv, mv, lv = ours[lines:].reshape(3, -1)
+    assert np.allclose(hv, net.res_trafo3w.p_hv_mw, atol=1e-3), "less the no-load losses"
+    assert np.allclose(mv, -net.res_trafo3w.p_mv_mw, atol=1e-3)
+    assert np.allclose(lv, -net.res_trafo3w.p_lv_mw, atol=1e-3)
+
+
+def test_what_the_model_does_not_hold_is_named():
+    net = many_kinds()
+    net["profiles"] = {"load": net.load[["p_mw"]]}
+    said = " ".join(grid.read_case(net).notes)
+    for words in ("1 DC lines", "2 storages", "2 three-winding", "profiles", "closed switch"):
+        assert words in said
+
+
+def test_a_plain_round_trip_changes_nothing(tmp_path):
+    net = many_kinds()
+    grid.read_case(net).write(tmp_path / "net.json")
+    assert pp.toolbox.nets_equal(net, pp.from_json(str(tmp_path / "net.json")))
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_these_elements_are_in_the_released_file(parameter, tmp_path):
+    net = many_kinds()
+    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "limits": (0.1, 300)}
+    made = grid.release(grid.read_case(net), **given, method="laplace", seed=1)
+    made.data.write_release(tmp_path / "out.json", parameter)
+    again = pp.from_json(str(tmp_path / "out.json"))
+    for table in KEPT:
+        rows = net[table].drop(columns=["name", "std_type"], errors="ignore")
+        for name in rows.columns:
+            if (
+                table == "trafo3w"
+                and parameter == "capacity"
+                and name[:2] in ("sn", "vk", "i0", "ma")
+            ):
+                continue
+            if name in ("id_characteristic_table", "tap_dependency_table", "in_ka"):
+                continue
+            assert census.same_columns(rows[name].tolist(), again[table][name].tolist()), name
+    if parameter == "capacity":
+        assert again.trafo3w.sn_hv_mva.tolist() == [10.0, 10.0]
+        assert "max_loading_percent" not in again.trafo3w
+    pp.runpp(again, numba=False)
+    assert again.converged
+    read = grid.read_case(again)
+    assert np.allclose(read.branches.reactance, made.data.branches.reactance, rtol=1e-12)
+    ours, theirs = made.data.branches.capacity, read.branches.capacity
+    assert np.allclose(ours, theirs, rtol=1e-14, atol=0), "current and power are a factor apart"
+
+
+def test_the_rating_of_a_three_winding_transformer_leaves_no_trace():
+    def left(factor):
+        net = copy.deepcopy(many_kinds())
+        for side in ("hv", "mv", "lv"):
+            net.trafo3w[f"sn_{side}_mva"] *= factor
+            net.trafo3w[[f"vk_{side}_percent", f"vkr_{side}_percent"]] *= factor
+        net.trafo3w["i0_percent"] /= factor
+        net.trafo3w["max_loading_percent"] *= factor
+        public = grid.plan(
+            grid.read_case(net), epsilon=1, alpha=1, limits=(1, 300), method="laplace"
+        ).problem.public
+        return public.source.data.trafo3w
+
+    assert left(1.0).equals(left(1.731))
+
+
+NETS = [
+    *("case5", "case6ww", "case9", "case14", "case24_ieee_rts", "case30", "case33bw"),
+    *("case39", "case57", "case_ieee30", "create_cigre_network_hv"),
+    *("create_cigre_network_mv", "create_cigre_network_lv", "four_loads_with_branches_out"),
+    *("example_simple", "panda_four_load_branch", "simple_four_bus_system", "GBreducednetwork"),
+]
+MORE = ["case89pegase", "case118", "case145", "case300", "iceland", "mv_oberrhein"]
+
+
+@pytest.mark.parametrize("name", [*NETS, *(MORE if FULL else ())])
+def test_a_net_of_pandapower_goes_through(name, tmp_path):
+    """Read, released, written and read again by pandapower: all columns as the list says."""
+    for parameter in PARAMETERS if FULL else ("capacity",):
+        found = census.examine("pandapower", name, parameter, tmp_path)
+        assert found.outcome in ("passed", "none"), (parameter, found.why)
+        net = pp.from_json(str(tmp_path / "released.json"))
+        assert isinstance(net, pp.pandapowerNet)
+    assert (tmp_path / "released.json").exists()
