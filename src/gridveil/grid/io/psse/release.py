@@ -18,7 +18,7 @@ NUMBERS = ("TWODC", "IMPCOR", "MSLINE", "SWSHUNT")
 _TEXTS = {"NAME", "ID", "CKT", "VECGRP", "LOADTYPE"}
 _LABEL = re.compile(r"[\w #/+&*@-]{0,40}")
 _KEY = re.compile(r"[\w&*@-]{1,2}")
-_NEUTRAL = {"VM": "1.0", "ZX": "1.0", "GTAP": "1.0"}
+_NEUTRAL = {"VM": "1.0", "ZX": "1.0", "GTAP": "1.0", "WMOD": "0", "WPF": "1.0"}
 _LAST = {"LOAD": "QL", "GEN": "PB"}
 _RATE = re.compile(r"RATE[A-C0-9]+(_[123])?")
 
