@@ -41,7 +41,8 @@ def test_info_tells_its_owner_before_anything_is_spent(tmp_path):
     assert "None of 100 models" in shown.stdout
     found = json.loads(run("grid", "info", path, "--json").stdout)
     assert found["mark"] == OWNER_MARK
-    assert found["solved"] == {"case": False, "models": 100, "served": 0}
+    solved = {"case": False, "models": 100, "served": 0, "snapshots": False}
+    assert found["solved"] == solved
     assert "models" not in run("grid", "info", path, "--no-solve").stdout
     good = json.loads(run("grid", "info", "rts96-paper", "--json").stdout)["solved"]
     models = grid.sample_population(cases.rts96(variant="paper"), 100)

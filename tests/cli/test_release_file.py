@@ -65,7 +65,7 @@ def test_the_keys_are_the_options_of_the_command(kind):
     }[kind]  # fmt: skip
     methods = {"wind": BY_NAME, "grid": {**METHODS, **SERIES}}[kind].values()
     options = {name for method in methods for name in method.about()}
-    own = {"population", "series", "snapshot"} if kind == "grid" else set()
+    own = {"population", "series", "snapshot", "snapshots"} if kind == "grid" else set()
     assert keys == owners | own | public | options
 
 

@@ -439,6 +439,8 @@ def meshed():
     n.add("Store", "cavern", bus="gas", e_nom=100.0, e_cyclic=True)
     n.add("Load", "heat", bus="gas", p_set=6.3717)
     n.add("Generator", "well", bus="gas", p_nom=71.3313, marginal_cost=9.1373)
+    n.add("GlobalConstraint", "co2", type="primary_energy", constant=71.0)
+    n.add("GlobalConstraint", "wires", type="transmission_volume_expansion_limit", constant=9137.7)
     n.lines.loc["line 1", "s_nom_extendable"] = True
     n.generators.loc["peaker", "p_nom_extendable"] = True
     return n
@@ -452,6 +454,7 @@ def test_networks_as_people_build_them_are_read():
     for words in ("2 links", "1 storage units", "1 stores", "3 buses have another carrier"):
         assert words in said
     assert "1 Line are extendable" in said
+    assert "2 global constraints" in said
     plain = read_case(wide())
     assert network.branches.capacity[:5].tolist() == plain.branches.capacity[:5].tolist()
     assert np.isfinite(solve(network).cost).all()
@@ -469,6 +472,7 @@ def test_what_the_model_does_not_hold_is_in_the_released_file(names, tmp_path):
         kept = [name for name in ours.columns if name not in ("type",) and "opt" not in name]
         for name in kept:
             assert ours[name].tolist() == pytest.approx(theirs[name].tolist(), nan_ok=True), name
+    assert again.global_constraints.constant.to_dict() == {"co2": 71.0}, "one bounds sizes"
     read = read_case(tmp_path / "out.nc")
     assert read.buses.in_service.tolist() == network.buses.in_service.tolist()
     assert np.allclose(read.buses.shunt, network.buses.shunt)
@@ -654,7 +658,7 @@ def test_optimize_on_a_bundle_costs_what_its_evaluation_says(parameter, tmp_path
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda n: n.add("GlobalConstraint", "co2", constant=1.0), "GlobalConstraint"),
+        (lambda n: n.generators.loc.__setitem__(("unit", "e_sum_max"), 9.0), "e_sum_max"),
         (lambda n: n.buses.__setitem__("carrier", "gas"), "carrier"),
         (lambda n: n.generators.loc.__setitem__(("unit", "committable"), True), "committable"),
         (lambda n: n.lines.loc.__setitem__(("line 1", "bus0"), "nowhere"), "nowhere"),
@@ -673,13 +677,17 @@ def test_a_network_that_is_no_dc_model_is_refused(damage, says):
 
 def test_all_that_the_model_does_not_have_is_named_at_once():
     n = wide()
-    n.add("GlobalConstraint", ["co2", "so2"], constant=1.0)
+    n.transformers["phase_shift_min"] = -5.0
     n.generators["committable"] = True
     n.transformers["phase_shift_max"] = 5.0
     with pytest.raises(InputError) as caught:
         fmt.read(n)
     assert "3 problems" in str(caught.value)
-    for part in ("2 GlobalConstraint", "4 Generator: committable is not False", "1 Transformer"):
+    for part in (
+        "phase_shift_min is not 0",
+        "4 Generator: committable is not False",
+        "1 Transformer",
+    ):
         assert part in str(caught.value)
 
 

@@ -24,6 +24,7 @@ from gridveil.cli.typed import (
     CaseArgument,
     LoadingOption,
     SnapshotOption,
+    SnapshotsOption,
     read_network,
 )
 from gridveil.errors import InputError
@@ -46,6 +47,7 @@ app.command()(evaluate)
 def info(
     case: CaseArgument,
     snapshot: SnapshotOption = None,
+    snapshots: SnapshotsOption = None,
     full_availability: AvailabilityOption = False,
     max_loading: LoadingOption = None,
     solving: Annotated[
@@ -68,6 +70,7 @@ def info(
             read_network(
                 case,
                 snapshot=snapshot,
+                snapshots=snapshots,
                 full_availability=full_availability,
                 max_loading=max_loading,
             )
@@ -146,7 +149,10 @@ def solve(
     case: CaseArgument,
     population_file: Annotated[
         Path | None,
-        typer.Option("--population", help="A population's Parquet file. Default: the case alone."),
+        typer.Option(
+            "--population",
+            help="A population's Parquet file. Default: the case alone, or its snapshots.",
+        ),
     ] = None,
     ac: Annotated[
         bool,
@@ -188,6 +194,7 @@ def solve(
         str | None, typer.Option(help="Solve on the Dask cluster with this scheduler address.")
     ] = None,
     snapshot: SnapshotOption = None,
+    snapshots: SnapshotsOption = None,
     full_availability: AvailabilityOption = False,
     max_loading: LoadingOption = None,
     as_json: JsonOption = False,
@@ -202,7 +209,7 @@ def solve(
     """
     from gridveil.cli.console import counted
     from gridveil.grid import Certified, check, solve_population
-    from gridveil.grid.model.population import Population
+    from gridveil.grid.model.population import Population, own_models
 
     if ac:
         only_dc = {"--model": model, "--slack-price": slack_price, "--convention": convention}
@@ -212,10 +219,16 @@ def solve(
     check_output(output, PARQUET, (case, population_file))
     check_output(plot, PICTURE, (case, population_file))
     network = read_network(
-        case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+        case,
+        snapshot=snapshot,
+        snapshots=snapshots,
+        full_availability=full_availability,
+        max_loading=max_loading,
     )
     check(network)
-    models = None if population_file is None else Population.read(population_file, network)
+    models = own_models(network)
+    if population_file is not None:
+        models = Population.read(population_file, network)
     if ac:
         solve_ac(network, models, output=output, plot=plot, as_json=as_json, quiet=quiet)
         return

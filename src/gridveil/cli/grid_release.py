@@ -42,6 +42,7 @@ from gridveil.cli.typed import (
     CaseArgument,
     LoadingOption,
     SnapshotOption,
+    SnapshotsOption,
     read_network,
 )
 from gridveil.grid.methods import METHODS
@@ -136,6 +137,7 @@ def release(
     dataset: DatasetOption = None,
     distinct: DistinctOption = None,
     snapshot: SnapshotOption = None,
+    snapshots: SnapshotsOption = None,
     full_availability: AvailabilityOption = False,
     max_loading: LoadingOption = None,
     ledger: LedgerOption = None,
@@ -166,7 +168,11 @@ def release(
 
     def make(progress: Progress) -> Any:
         network = read_network(
-            case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+            case,
+            snapshot=snapshot,
+            snapshots=snapshots,
+            full_availability=full_availability,
+            max_loading=max_loading,
         )
         if series is not None:
             progress("reading the series")
@@ -217,6 +223,7 @@ def evaluate(
     series: SeriesOption = None,
     time: TimeOption = None,
     snapshot: SnapshotOption = None,
+    snapshots: SnapshotsOption = None,
     full_availability: AvailabilityOption = False,
     max_loading: LoadingOption = None,
     as_json: JsonOption = False,
@@ -234,7 +241,11 @@ def evaluate(
     check_output(report, REPORT, (against, unseen, series))
     with steps("evaluating", quiet=as_json):
         real = read_network(
-            against, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+            against,
+            snapshot=snapshot,
+            snapshots=snapshots,
+            full_availability=full_availability,
+            max_loading=max_loading,
         )
         if series is not None:
             evaluate_loads(bundle, real, series, time, against, report, as_json=as_json)

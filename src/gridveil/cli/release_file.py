@@ -25,8 +25,8 @@ DATA = "data"
 _SPOKEN = ("help", "yes", "dry_run", "json", "quiet", "force")
 # The owner's own: paths, and names in the ledger. The rest goes into the statement.
 _OWNERS = (
-    *(DATA, "output", "ledger", "dataset", "distinct", "population", "series", "snapshot"),
-    "contingencies",
+    *(DATA, "output", "ledger", "dataset", "distinct", "population", "series"),
+    *("snapshot", "snapshots", "contingencies"),
 )
 _LONGEST = 1_000_000  # bytes of a file
 

@@ -30,6 +30,13 @@ SnapshotOption = Annotated[
     str | None,
     typer.Option("--snapshot", help="PyPSA: the snapshot to read; needed if there are several."),
 ]
+SnapshotsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--snapshots",
+        help="PyPSA: read several, as models: all, 'every 24h', or a file with one a line.",
+    ),
+]
 AvailabilityOption = Annotated[
     bool,
     typer.Option(
@@ -50,6 +57,7 @@ def read_network(
     case: str,
     *,
     snapshot: str | None = None,
+    snapshots: str | None = None,
     full_availability: bool = False,
     max_loading: float | None = None,
 ) -> Network:
@@ -59,7 +67,11 @@ def read_network(
     if case in BUILT_IN and not Path(case).exists():
         return cases.rts96(variant=BUILT_IN[case])
     return read_case(
-        case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+        case,
+        snapshot=snapshot,
+        snapshots=snapshots,
+        full_availability=full_availability,
+        max_loading=max_loading,
     )
 
 

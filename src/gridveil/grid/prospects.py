@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.population import sample_population
+from gridveil.grid.model.population import own_models, sample_population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.report.sizes import certainty, misfit, show_certainty, sizes
 
@@ -32,28 +32,32 @@ class Prospects:
         Whether the case has one as it is.
     models, served
         How many models were sampled, and how many of them have one.
+    snapshots
+        Whether the models are snapshots of the file instead.
     """
 
     case: bool
     models: int
     served: int
+    snapshots: bool = False
 
     @property
     def words(self) -> list[str]:
         """What the owner should know, a sentence each."""
         said = []
+        which = "snapshots" if self.snapshots else "models that vary loads, limits and costs by "
+        which += "" if self.snapshots else "12.5%"
         if not self.case:
             said.append("The case has no solution as it is: no dispatch keeps to all limits.")
         if self.served == 0:
             said.append(
-                f"None of {self.models:,} models that vary loads, limits and costs by 12.5% has a "
-                "solution on this network: a release would spend epsilon, and could not be "
-                "compared. Correct the case, or give models of your own (--population)."
+                f"None of {self.models:,} {which} has a solution on this network: a release would "
+                "spend epsilon, and could not be compared. Correct the case, or give models of "
+                "your own (--population)."
             )
         else:
             said.append(
-                f"{self.served:,} of {self.models:,} models that vary loads, limits and costs by "
-                "12.5% have a solution on this network."
+                f"{self.served:,} of {self.models:,} {which} have a solution on this network."
             )
         return said
 
@@ -65,10 +69,12 @@ class Prospects:
 def prospects(network: Network) -> Prospects:
     """Solve a real case, and models sampled about it."""
     size = _MODELS if len(network.buses) <= _LARGE else _FEWER
-    models = sample_population(network, size)
-    case = bool(np.isfinite(solve_population(network).cost[0]))
+    own = own_models(network)
+    models = sample_population(network, size) if own is None else own
+    # Of several snapshots the case itself is none: it has the largest loads of all.
+    case = own is not None or bool(np.isfinite(solve_population(network).cost[0]))
     served = int(np.isfinite(solve_population(network, models).cost).sum())
-    return Prospects(case, size, served)
+    return Prospects(case, models.size, served, own is not None)
 
 
 def placeholder_words(network: Network) -> list[str]:

@@ -17,6 +17,9 @@ hides in a public network.
 A format that has `strip` has ``columns(data)`` too: the tables and columns of a file, for the list
 of those that a release does not have as they were (`fates`).
 
+``models(data)`` is what a file itself has for models that a release may serve, as arrays of a
+population, or None; PyPSA has it (its snapshots).
+
 ``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
 and what to do; pandapower has it.
 
@@ -234,6 +237,7 @@ def protected_elements(network: Network, parameter: str, count: int) -> NDArray[
 
 OPTIONS = {
     "snapshot": ("pypsa",),
+    "snapshots": ("pypsa",),
     "full_availability": ("pypsa",),
     "max_loading": ("pandapower",),
 }
@@ -244,6 +248,7 @@ def read_case(
     source: str | os.PathLike[str] | Any,
     *,
     snapshot: Any = None,
+    snapshots: Any = None,
     full_availability: bool = False,
     max_loading: float | None = None,
 ) -> Network:
@@ -257,6 +262,9 @@ def read_case(
         (``.xiidm``, CGMES in a ``.zip``, UCTE ``.uct``, IEEE-CDF ``.txt``).
     snapshot
         PyPSA: which snapshot to read; needed if there are several.
+    snapshots
+        PyPSA: read several: ``"all"``, ``"every 24h"``, a file with one a line, or a list. They
+        are the models of a release for which no population is given, and stay in its file.
     full_availability
         PyPSA: read limits of generators with series of availability at full availability. Needed
         to release generator limits of such a network.
@@ -288,9 +296,9 @@ def read_case(
                 f"Expected a network, got an object of type {type(source).__name__}.",
                 remedy="Give a path, a pandapower net, a PyPSA network or a pypowsybl one.",
             )
-    given = {"snapshot": snapshot, "full_availability": full_availability}
-    given |= {"max_loading": max_loading}
-    asked = {name: value for name, value in given.items() if value not in (None, False)}
+    given = {"snapshot": snapshot, "snapshots": snapshots, "max_loading": max_loading}
+    asked = {name: value for name, value in given.items() if value is not None}
+    asked |= {"full_availability": True} if full_availability else {}
     for name in asked:
         if kind not in OPTIONS[name]:
             raise InputError(

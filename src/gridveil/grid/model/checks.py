@@ -171,7 +171,7 @@ def _base(network: Network) -> Iterator[Problem]:
 def _empty(network: Network) -> Iterator[Problem]:
     for kind, table in _tables(network):
         # One bus needs no branch.
-        if not len(table) and not (kind == "branch" and len(network.buses) == 1):
+        if not len(table) and not (kind == "branch" and network.buses.in_service.sum() == 1):
             yield Problem("network", "", f"there is no {kind}", "Give at least one.")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
+from gridveil.grid.io import Source, module_of
 from gridveil.grid.io import populations as files
 from gridveil.grid.model.adequacy import inadequate
 from gridveil.grid.model.checks import Problem, refuse
@@ -219,10 +220,20 @@ def sample_population(
 def sample_like(
     population: Population, network: Network | PublicNetwork, size: int, *, seed: int
 ) -> Population:
-    """Sample other models like those of a population: uniform between the ends of each array."""
+    """Sample other models like those of a population: uniform between the ends of each array.
+
+    If the models are snapshots of the network's file, what goes together in them stays together:
+    other ones are mixtures of two, at random.
+    """
     rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
     models = _count(size, 1, "A population needs 1 model or more, not {}.")
     arrays = {}
+    if own_models(network) is not None:
+        first, second = rng.integers(population.size, size=(2, models))
+        share = rng.uniform(size=(models, 1))
+        for name, array in population.arrays().items():
+            arrays[name] = share * array[first] + (1 - share) * array[second]
+        return Population(models, private=population.private, **arrays)
     for name, array in population.arrays().items():
         shape = (models, len(getattr(network, TABLE[name])))
         arrays[name] = rng.uniform(*_span(array), shape)
@@ -292,9 +303,12 @@ def _shapes(population: Population, network: Network | PublicNetwork) -> Iterato
 
 
 def _values(population: Population) -> Iterator[Problem]:
+    hidden = "load" in population.private
     for name, array in population.arrays().items():
         bad = ~np.isfinite(array)
-        if name != "cost":
+        # A load that is public may be one at some times, and feed in at others.
+        signed = name == "cost" or (name == "load" and population.private and not hidden)
+        if not signed:
             bad |= array < 0
         rows = np.unique(np.argwhere(bad)[:, 0])
         if len(rows):
@@ -302,7 +316,7 @@ def _values(population: Population) -> Iterator[Problem]:
                 name,
                 f"{len(rows)} models, the first is {rows[0]}",
                 "it holds numbers that are missing, infinite or negative"
-                if name != "cost"
+                if not signed
                 else "it holds numbers that are missing or infinite",
                 "Correct or leave out these models.",
             )
@@ -349,20 +363,36 @@ def default_models(public: PublicNetwork, size: int | None = None) -> Population
 
 
 def sampled_models(public: PublicNetwork, size: int | None = None) -> tuple[Population, int]:
-    """The models that a release samples, and how many of them were left out.
+    """The models of a release for which none are given, and how many of them were left out.
 
-    Left out are those in which generation can't match the load, if both are public.
+    They are those that the network's file has itself (snapshots), else sampled. Left out are those
+    in which generation can't match the load, if both are public.
     """
-    if size is None:
-        size = 1000 if len(public.buses) <= 500 else 200
-    models = sample_population(public, size, private=public.parameters)
+    models = own_models(public)
+    if models is None:
+        if size is None:
+            size = 1000 if len(public.buses) <= 500 else 200
+        models = sample_population(public, size, private=public.parameters)
     short = {problem.element for problem in models.problems(public)}
     if not short:
         return models, 0
-    kept = [k for k in range(size) if f"model {k}" not in short]
+    kept = [k for k in range(models.size) if f"model {k}" not in short]
     if not kept:
         raise InputError(
-            "Generation is not enough for the load in any model that was sampled.",
+            "Generation is not enough for the load in any of the models.",
             remedy="Give a population of your own.",
         )
-    return take(models, np.array(kept)), size - len(kept)
+    return take(models, np.array(kept)), models.size - len(kept)
+
+
+def own_models(network: Network | PublicNetwork) -> Population | None:
+    """The models that the file of a network has itself: several snapshots that were read."""
+    source = network.source
+    if not isinstance(source, Source):
+        return None
+    own = getattr(module_of(source.kind), "models", None)
+    if own is None or (arrays := own(source.data)) is None:
+        return None
+    private = network.parameters if isinstance(network, PublicNetwork) else ("capacity",)
+    size = len(next(iter(arrays.values()))) if arrays else 1
+    return Population(size, private=private, **arrays)

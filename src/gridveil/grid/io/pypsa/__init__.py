@@ -13,18 +13,20 @@ What is read, at one snapshot, in PyPSA's words (its own ``optimize`` uses the s
 Links, storage units and stores are public and constant: at their ``p_set`` at the snapshot, kept in
 the file, named in a note. Extendable components have the size that the file has. Buses of another
 carrier than AC, and what is at them, are kept in the file (released where they are private) and not
-in the model. Global constraints, committable and piecewise components, investment periods and
-scenarios are refused. Shunt impedances are left out, as ``optimize`` does.
+in the model. Committable and piecewise components, investment periods and scenarios are refused.
+Shunt impedances are left out, as ``optimize`` does, and so are global constraints, of which those
+of primary energy stay in the file.
 
-A network of several snapshots is read at the one that the caller names. Series of availability
-(p_max_pu, p_min_pu) are public. If generator limits are private they are not part of them: limits
-are then read at full availability, on request, and the series stay beside the released limits.
+A network of several snapshots is read at the one that the caller names, or at several of them
+(`snapshots`). Series of availability (p_max_pu, p_min_pu) are public. If generator limits are
+private they are not part of them: limits are then read at full availability, on request, and the
+series stay beside the released limits.
 
 What a release keeps, and what becomes of every other attribute, is in `fates`. It has one snapshot,
-with the values of all series at it. If capacities are private a line has s_nom from the released
-capacity; a transformer is on 1 MVA, with s_max_pu from the released capacity. Names are kept but of
-elements that have a private number, which are named by their order: people write ratings into
-names.
+with the values of all series at it, or those that were read. If capacities are private a line has
+s_nom from the released capacity; a transformer is on 1 MVA, with s_max_pu from it. Names are kept
+but of elements that have a private number, which are named by their order: people write ratings
+into names.
 
 Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
 from a catalogue, and a type has a rating there.
@@ -48,10 +50,13 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
+from gridveil.grid.io.pypsa import snapshots as several
+from gridveil.grid.io.pypsa.columns import Snapshot, places, static, values
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
 from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
-from gridveil.grid.io.pypsa.tables import Snapshot, build, places, static, values
+from gridveil.grid.io.pypsa.snapshots import models
+from gridveil.grid.io.pypsa.tables import build
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters
@@ -61,6 +66,7 @@ __all__ = [
     "load_names",
     "load_places",
     "load_series",
+    "models",
     "published_impedance",
     "read",
     "strip",
@@ -72,7 +78,10 @@ __all__ = [
 
 @unlogged("pypsa")
 def read(
-    source: str | os.PathLike[str] | Any, snapshot: Any = None, full_availability: bool = False
+    source: str | os.PathLike[str] | Any,
+    snapshot: Any = None,
+    full_availability: bool = False,
+    snapshots: Any = None,
 ) -> Network:
     """Read a PyPSA network, or a ``.nc`` file of one.
 
@@ -85,6 +94,9 @@ def read(
     full_availability
         Whether limits of generators with series of p_max_pu or p_min_pu are those at full
         availability (0 to p_nom) instead of those at the snapshot. A released file says so itself.
+    snapshots
+        Which ones to read, if several: ``"all"``, ``"every 24h"``, a file with one a line, or a
+        list. They become the models that a release serves by default.
 
     Raises
     ------
@@ -102,7 +114,8 @@ def read(
             remedy="Give a pypsa.Network or the path of its .nc file.",
         )
     full = full_availability or network.meta.get(META) is True
-    data = Snapshot(network, _label(network, snapshot), full)
+    data = Snapshot(network, _labels(network, snapshot, snapshots), full)
+    several.check(data)
     built = build(data)
     return replace(readable(built, f"Network '{built.name}'"), source=Source("pypsa", data))
 
@@ -117,7 +130,7 @@ def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
         If the network did not come from PyPSA, or a value has no attribute to go to.
     """
     data: Snapshot = source_of(network, "pypsa").data
-    copied = Snapshot(data.network.copy(), data.label, data.full)
+    copied = replace(data, network=data.network.copy())
     put(copied, build(copied), network)
     return _save(copied.network, path)
 
@@ -140,7 +153,7 @@ def write_release(
     source = source_of(network, "pypsa")
     private = check_parameters(parameters)
     if source.private:
-        bare = Snapshot(source.data.network.copy(), source.data.label, source.data.full)
+        bare = replace(source.data, network=source.data.network.copy())
     else:
         bare = strip(source.data, private)
     put(bare, build(bare), network)
@@ -177,28 +190,37 @@ def _from_file(library: Any, path: Path) -> Any:
         ) from None
 
 
-def _label(network: Any, snapshot: Any) -> Any:
+def _labels(network: Any, snapshot: Any, snapshots: Any) -> tuple[Any, ...]:
     if network.has_investment_periods or network.has_scenarios:
         raise InputError(
             "The PyPSA network has investment periods or scenarios.",
             remedy="Give a network of one period and one scenario.",
         )
+    if snapshot is not None and snapshots is not None:
+        raise InputError(
+            "One snapshot and several were asked for.", remedy="Leave snapshot or snapshots out."
+        )
     known = list(network.snapshots)
     if snapshot is None:
+        if snapshots is None and len(known) > 1 and network.meta.get(several.META) is True:
+            snapshots = "all"
+        if snapshots is not None:
+            return several.chosen(network, snapshots)
         if len(known) > 1:
             raise InputError(
                 f"The PyPSA network has {len(known):,} snapshots, {known[0]} to {known[-1]}, and a "
                 "model has one.",
-                remedy="Name the one to read: snapshot=... (--snapshot NAME).",
+                remedy="Name the one to read: snapshot=... (--snapshot NAME). Or let several be "
+                "the models of a release: snapshots='all' (--snapshots all).",
             )
-        return known[0]
+        return (known[0],)
     found = [label for label in known if snapshot in (label, str(label))]
     if not found:
         raise InputError(
             f"The PyPSA network has no snapshot {snapshot!r}.",
             remedy="Use one of n.snapshots.",
         )
-    return found[0]
+    return (found[0],)
 
 
 def _save(network: Any, path: str | os.PathLike[str] | None) -> Any:

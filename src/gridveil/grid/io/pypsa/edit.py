@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pypsa.tables import (
+from gridveil.grid.io.pypsa.columns import (
     AVAILABILITY,
     BRANCHES,
     Snapshot,
     flags,
-    per_unit,
     places,
     shares,
     static,
     values,
 )
+from gridveil.grid.io.pypsa.tables import per_unit
 from gridveil.grid.model.network import Network
 
 
@@ -45,6 +45,11 @@ def _set(source: Snapshot, component: str, element: Any, name: str, value: float
     # At full availability a limit is a number, and the series beside it stays.
     kept = source.full and name in AVAILABILITY
     if series is not None and element in series.columns and not kept:
+        if source.several:
+            raise InputError(
+                f"{name} of {component} '{element}' is a series over several snapshots.",
+                remedy="Read one snapshot to change it: snapshot=... (--snapshot NAME).",
+            )
         series.loc[source.label, element] = value
     else:
         static(source.network, component).loc[element, name] = value

@@ -14,18 +14,19 @@ from gridveil.errors import InputError
 from gridveil.grid.io import Protected, coarse, real, unlogged
 from gridveil.grid.io.fate_table import KEPT
 from gridveil.grid.io.fates import copied, row_groups
-from gridveil.grid.io.pypsa.tables import (
+from gridveil.grid.io.pypsa import snapshots
+from gridveil.grid.io.pypsa.columns import (
     AVAILABILITY,
     BRANCHES,
+    SHARES,
     Snapshot,
-    build,
     flags,
     numbers,
-    per_unit,
     places,
     static,
     values,
 )
+from gridveil.grid.io.pypsa.tables import build, per_unit
 from gridveil.grid.model.network import Bools, Floats
 from gridveil.grid.model.parameters import check_parameters
 
@@ -43,12 +44,14 @@ def strip(
 ) -> Snapshot:
     """A new network with what all of `parameters` have on their allow-lists, and nothing else."""
     private = check_parameters(parameters)
-    if "generator_limit" in private:
+    snapshots.check_private(data, private)
+    if "generator_limit" in private and not data.several:
         _refuse_availability(data)
-    bare = importlib.import_module("pypsa").Network(snapshots=[data.label])
+    bare = importlib.import_module("pypsa").Network(snapshots=list(data.labels))
     typed = per_unit(data)
     for component in COMPONENTS:
         frame = typed.get(component, static(data.network, component))
+        frame = frame[_energy(frame)] if component == "GlobalConstraint" else frame
         if not len(frame):
             continue
         columns = _columns(data, frame, component, private)
@@ -61,9 +64,18 @@ def strip(
                 both = zip(public, theirs, columns[name], strict=True)
                 columns[name] = [new if take else old for take, new, old in both]
         bare.add(component, _distinct(columns.pop("name")), **columns)
-    if data.full:
+    if data.several:
+        _keep_series(data, bare, private)
+    elif data.full:
         _keep_availability(data, bare)
-    return Snapshot(bare, data.label, data.full)
+    return Snapshot(bare, data.labels, data.full)
+
+
+def _energy(frame: pd.DataFrame) -> Bools:
+    """Global constraints of primary energy; others bound sizes, and may be made from them."""
+    known = (frame["type"] == "primary_energy") & frame["sense"].isin(["<=", "==", ">="])
+    named = frame["carrier_attribute"].astype(str).str.fullmatch(LABEL)
+    return (known & named).to_numpy(dtype=bool)
 
 
 def _columns(
@@ -142,6 +154,26 @@ def _keep_availability(data: Snapshot, bare: Any) -> None:
     bare.meta = {META: True}
 
 
+def _keep_series(data: Snapshot, bare: Any, private: Sequence[str]) -> None:
+    """Series that may be published, at all snapshots that are read, and their weightings."""
+    for component in COMPONENTS:
+        kept, frame = copied("pypsa", component, private), static(data.network, component)
+        named = dict(zip(frame.index, static(bare, component).index, strict=False))
+        for name, series in data.network.c[component].dynamic.items():
+            shown = name in kept or (component in ("Generator", "Line") and name in SHARES)
+            if len(series.columns) and shown:
+                series = series.loc[list(data.labels), [one for one in series if one in named]]
+                table = {named[one]: real(series[one], f"Series {name}") for one in series}
+                frame = pd.DataFrame(table, bare.snapshots)
+                bare.c[component].dynamic[name] = frame.rename_axis(columns="name")
+    weights = data.network.snapshot_weightings.loc[list(data.labels)]
+    bare.snapshot_weightings = pd.DataFrame(
+        {name: real(weights[name], f"Weighting {name}") for name in bare.snapshot_weightings},
+        bare.snapshots,
+    )
+    bare.meta = {snapshots.META: True}
+
+
 def columns(data: Snapshot) -> dict[str, tuple[str, ...]]:
     """What a network has, component by component, in the words of `fates`; empty ones are none."""
     found: dict[str, tuple[str, ...]] = {}
@@ -157,6 +189,9 @@ def columns(data: Snapshot) -> dict[str, tuple[str, ...]]:
             if len(frame.columns):
                 inputs = name in KEPT["pypsa"].get(component.name, "").split()
                 series.append("inputs" if inputs else "results")
+    if data.several:
+        whole = len(data.labels) == len(data.network.snapshots)
+        series = [name for name in series if name == "results"] + ["snapshots"] * (not whole)
     return {**found, "series": tuple(dict.fromkeys(series)), "network": tuple(rest)}
 
 
@@ -164,7 +199,7 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
     own = frame[name]
     if name == "active":
         return flags(frame, name)
-    whole = data.full and component == "Generator" and name in AVAILABILITY
+    whole = data.several or (data.full and component == "Generator" and name in AVAILABILITY)
     if name in data.network.c[component].dynamic and not whole:
         of_type = name == "phase_shift" and (frame["type"] != "").to_numpy(dtype=bool)
         return np.where(of_type, numbers(frame, component, name), values(data, component, name))

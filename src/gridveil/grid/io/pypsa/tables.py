@@ -7,7 +7,7 @@ snapshot alone, on a base of 1 MVA.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,30 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
-from gridveil.grid.io import real
+from gridveil.grid.io.pypsa.columns import (
+    AVAILABILITY,
+    BRANCHES,
+    Snapshot,
+    active_ones,
+    farthest,
+    flags,
+    numbers,
+    over_time,
+    places,
+    shares,
+    static,
+    values,
+)
 from gridveil.grid.model.checks import Problem, refuse
-from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
+from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Network
 
-BRANCHES = ("Line", "Transformer")
-AVAILABILITY = ("p_min_pu", "p_max_pu")
+ELECTRIC = ("AC", "electricity")
+"""Carriers of buses that are in the model."""
 # Components that the model has, or that say nothing about power flows.
 KNOWN = {
     *("Bus", "Generator", "Load", "Line", "Transformer", "ShuntImpedance", "Carrier"),
     *("SubNetwork", "LineType", "TransformerType", "Shape", "Link", "StorageUnit", "Store"),
+    "GlobalConstraint",
 }
 CONSTANT = {"StorageUnit": "storage units", "Store": "stores", "Link": "links"}
 """Components that the model can't hold: public, and at their set power (p_set) at the snapshot."""
@@ -57,53 +71,6 @@ PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """A PyPSA network and the snapshot of it that is read.
-
-    With `full` limits of generators are those at full availability, whatever series of p_max_pu
-    and p_min_pu say of the snapshot.
-    """
-
-    network: Any = field(repr=False)
-    label: Any
-    full: bool = False
-
-
-def static(network: Any, component: str) -> pd.DataFrame:
-    """The table of a component."""
-    frame: pd.DataFrame = network.c[component].static
-    return frame
-
-
-def values(source: Snapshot, component: str, name: str) -> Floats:
-    """One attribute of every element at the snapshot, from the series where there is one."""
-    frame = static(source.network, component)
-    found = numbers(frame, component, name)
-    series = source.network.c[component].dynamic.get(name)
-    if series is not None and len(series.columns):
-        if source.label not in series.index:
-            raise InputError(
-                f"Series {name} of {component} has no value at snapshot {source.label!r}.",
-                remedy="Give every series a value at every one of n.snapshots.",
-            )
-        here = frame.index.isin(series.columns)
-        now = series.loc[source.label, frame.index[here]]
-        found[here] = real(now, f"Series {name} of {component} of the PyPSA network")
-    return found
-
-
-def numbers(frame: pd.DataFrame, component: str, name: str) -> Floats:
-    """One column as floats."""
-    return real(frame[name], f"Attribute {name} of {component} of the PyPSA network")
-
-
-def flags(frame: pd.DataFrame, name: str) -> Bools:
-    """One column as truth values; they hold where nothing is said, as in PyPSA."""
-    said = frame[name].astype(object)
-    return np.where(said.isna(), True, said).astype(bool)
-
-
 # What comes out of absurd numbers is found when the network is checked.
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def build(source: Snapshot) -> Network:
@@ -112,19 +79,15 @@ def build(source: Snapshot) -> Network:
     _refuse_unsupported(network)
     branches = _branches(source)
     units = _generators(source)
-    load = np.zeros(len(static(network, "Bus")))
-    drawn = -values(source, "Load", "p_set") * values(source, "Load", "sign")
-    active = active_ones(network, "Load")
-    np.add.at(load, places(network, "Load", "bus")[active], drawn[active])
-    alive = (static(network, "Bus")["carrier"] == "AC").to_numpy(dtype=bool)
+    drawn, shunt, notes = drawn_power(source)
+    alive = static(network, "Bus")["carrier"].isin(ELECTRIC).to_numpy(dtype=bool)
     used = branches.in_service & alive[branches.from_bus] & alive[branches.to_bus]
     branches = replace(branches, in_service=used)
     units = replace(units, in_service=units.in_service & alive[units.bus])
-    shunt = np.zeros(len(load))
-    notes = [*_constant(source, shunt), *_left_out(network, alive)]
+    notes += _left_out(network, alive)
     buses = Buses(
         name=tuple(static(network, "Bus").index.astype(str)),
-        load=load,
+        load=farthest(drawn),
         shunt=shunt,
         reference=_reference(network, branches, units) & alive,
         in_service=alive,
@@ -133,25 +96,40 @@ def build(source: Snapshot) -> Network:
     return Network(name, 1.0, buses, units, branches, notes=tuple(notes))
 
 
-def _constant(source: Snapshot, shunt: Floats) -> Iterator[str]:
-    """Add what is public and constant to `shunt` (MW drawn), with a note for each component."""
+def drawn_power(source: Snapshot) -> tuple[Floats, Floats, list[str]]:
+    """What loads draw at buses at every snapshot, what is constant beside them (MW), and notes.
+
+    Links, storage units and stores are constant at their p_set. If it differs between the
+    snapshots that are read, it is in the loads.
+    """
     network = source.network
+    buses, times = len(static(network, "Bus")), len(source.labels)
+    loads, constant, notes = np.zeros((times, buses)), np.zeros(buses), []
+    power = -over_time(source, "Load", "p_set") * values(source, "Load", "sign")
+    active = active_ones(network, "Load")
+    np.add.at(loads.T, places(network, "Load", "bus")[active], power[:, active].T)
     for component, words in CONSTANT.items():
         active = active_ones(network, component)
         if not active.any():
             continue
-        power = np.nan_to_num(values(source, component, "p_set"))[active]
+        drawn = np.zeros((times, buses))
+        power = np.nan_to_num(over_time(source, component, "p_set"))[:, active]
         if component == "Link":
-            np.add.at(shunt, places(network, component, "bus0")[active], power)
-            given = power * values(source, component, "efficiency")[active]
-            np.add.at(shunt, places(network, component, "bus1")[active], -given)
+            start, end = (places(network, component, bus)[active] for bus in ("bus0", "bus1"))
+            np.add.at(drawn.T, start, power.T)
+            factor = -over_time(source, component, "efficiency")[:, active]
         else:
-            given = power * values(source, component, "sign")[active]
-            np.add.at(shunt, places(network, component, "bus")[active], -given)
-        yield (
-            f"{int(active.sum()):,} {words} are public and constant, at their p_set at the "
-            "snapshot (0 where there is none)"
+            end = places(network, component, "bus")[active]
+            factor = -over_time(source, component, "sign")[:, active]
+        np.add.at(drawn.T, end, (power * factor).T)
+        moves = bool((drawn != drawn[0]).any())
+        loads, constant = (loads + drawn, constant) if moves else (loads, constant + drawn[0])
+        when = "over time" if moves else "at the snapshot"
+        notes.append(
+            f"{int(active.sum()):,} {words} are public and constant, at their p_set {when} (0 "
+            "where there is none)"
         )
+    return loads, constant, notes
 
 
 def _left_out(network: Any, alive: Bools) -> Iterator[str]:
@@ -161,6 +139,8 @@ def _left_out(network: Any, alive: Bools) -> Iterator[str]:
             f"{int((~alive).sum()):,} buses have another carrier than AC: they and all that is at "
             "them are in the file, and not in the model"
         )
+    if count := len(static(network, "GlobalConstraint")):
+        yield f"{count:,} global constraints are over all snapshots, and not in the model"
     if len(static(network, "ShuntImpedance")):
         yield "shunt impedances are left out, as in PyPSA's own optimize"
     for component, name in (
@@ -174,11 +154,6 @@ def _left_out(network: Any, alive: Bools) -> Iterator[str]:
 
 def _switched(frame: pd.DataFrame, name: str) -> Bools:
     return np.array([said is True or said == 1 for said in frame[name]], dtype=bool)
-
-
-def active_ones(network: Any, component: str) -> Bools:
-    """Which elements take part."""
-    return flags(static(network, component), "active")
 
 
 def _refuse_unsupported(network: Any) -> None:
@@ -202,7 +177,7 @@ def _refuse_unsupported(network: Any) -> None:
                 )
     found = [*_foreign(network), *_special(network)]
     carrier = static(network, "Bus")["carrier"]
-    if not (carrier == "AC").any():
+    if not carrier.isin(ELECTRIC).any():
         found.append(
             Problem(
                 f"{len(carrier):,} Bus",
@@ -251,21 +226,6 @@ def _special(network: Any) -> Iterator[Problem]:
                     yield Problem(
                         f"{len(other):,} {component}", what, f"{name} is not {allowed}", remedy
                     )
-
-
-def places(network: Any, component: str, end: str) -> Ints:
-    """Places in the bus table of the buses named in one column."""
-    frame = static(network, component)
-    known = {str(bus): at for at, bus in enumerate(static(network, "Bus").index)}
-    at = np.array([known.get(str(bus), -1) for bus in frame[end]], dtype=np.int64)
-    if (at < 0).any():
-        element = frame.index[at < 0][0]
-        raise InputError(
-            f"{component} '{element}' is at bus '{frame[end].loc[element]}' ({end}), which is not "
-            "in the PyPSA network.",
-            remedy="Correct the bus, or remove the element.",
-        )
-    return at
 
 
 def per_unit(source: Snapshot) -> dict[str, pd.DataFrame]:
@@ -369,17 +329,6 @@ def _generators(source: Snapshot) -> Generators:
     )
 
 
-def shares(source: Snapshot, name: str) -> Floats:
-    """Shares of the nominal power that are limits."""
-    if not source.full:
-        return values(source, "Generator", name)
-    frame = static(source.network, "Generator")
-    varies = frame.index.isin(source.network.c["Generator"].dynamic[name].columns)
-    # PyPSA takes no notice of the number beside a series.
-    at_full = 1.0 if name == "p_max_pu" else 0.0
-    return np.where(varies, at_full, numbers(frame, "Generator", name))
-
-
 def _reference(network: Any, branches: Branches, units: Generators) -> Bools:
     """In every island the bus of its slack unit, else of its first unit, else its first bus."""
     count = len(static(network, "Bus"))
@@ -389,8 +338,8 @@ def _reference(network: Any, branches: Branches, units: Generators) -> Bools:
     island = connected_components(graph, directed=False)[1]
     slack = (static(network, "Generator")["control"] == "Slack").to_numpy(dtype=bool)
     chosen: dict[int, int] = {}
-    for places in (units.bus[slack & units.in_service], units.bus[units.in_service], range(count)):
-        for place in places:
+    for some in (units.bus[slack & units.in_service], units.bus[units.in_service], range(count)):
+        for place in some:
             chosen.setdefault(int(island[place]), int(place))
     reference = np.zeros(count, dtype=bool)
     reference[list(chosen.values())] = True

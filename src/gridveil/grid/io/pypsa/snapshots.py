@@ -1,0 +1,181 @@
+"""Several snapshots of a PyPSA network: which ones are read, and the models that they are.
+
+Loads, and all that is constant in a model, are public then. Shares of sizes over time (p_max_pu,
+p_min_pu, s_max_pu) are public too; sizes may be private, and so may costs that have no series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridveil.errors import InputError
+from gridveil.grid.io.pypsa.columns import (
+    AVAILABILITY,
+    BRANCHES,
+    Snapshot,
+    farthest,
+    over_time,
+    static,
+    values,
+)
+from gridveil.grid.io.pypsa.tables import drawn_power
+from gridveil.grid.model.checks import Problem, refuse
+from gridveil.grid.model.network import Floats
+
+META = "gridveil_snapshots"
+"""In the meta data of a released file: all of its snapshots are read by default."""
+COSTS = ("marginal_cost", "marginal_cost_quadratic")
+_HOW = "all, every 24h, or a file with one snapshot a line"
+
+
+def chosen(network: Any, asked: str | Path | Sequence[Any]) -> tuple[Any, ...]:
+    """The snapshots that were asked for, in the order of the network.
+
+    Parameters
+    ----------
+    network
+        The PyPSA network.
+    asked
+        ``"all"``; ``"every 24h"``, by time, or ``"every 24"``, by number; a file with one snapshot
+        a line; or the snapshots themselves.
+    """
+    known = list(network.snapshots)
+    if isinstance(asked, str) and asked.strip() == "all":
+        return tuple(known)
+    if isinstance(asked, str) and asked.split()[:1] == ["every"]:
+        return _every(network.snapshots, asked.split(maxsplit=1)[-1])
+    if isinstance(asked, str | Path):
+        if not Path(asked).is_file():
+            raise InputError(
+                f"Snapshots are {_HOW}, and there is no file {str(asked)!r}.",
+                remedy="Check the path, or write --snapshots all.",
+            )
+        asked = [line.strip() for line in Path(asked).read_text().splitlines() if line.strip()]
+    names = {str(one) for one in asked}
+    found = tuple(label for label in known if str(label) in names)
+    if not found or len(found) < len(names):
+        absent = sorted(names - {str(label) for label in found})
+        raise InputError(
+            f"The PyPSA network has no snapshot {absent[0] if absent else 'of these'!r}.",
+            remedy="Use some of n.snapshots, one a line.",
+        )
+    return found
+
+
+def _every(snapshots: Any, step: str) -> tuple[Any, ...]:
+    try:
+        if step.isdecimal() and int(step) > 0:
+            return tuple(snapshots[:: int(step)])
+        width = pd.Timedelta(step)
+        if width > pd.Timedelta(0) and isinstance(snapshots, pd.DatetimeIndex):
+            return tuple(snapshots[(snapshots - snapshots[0]) % width == pd.Timedelta(0)])
+    except ValueError:
+        pass
+    raise InputError(
+        f"Snapshots can't be taken every {step!r}.",
+        remedy="Write every 24h if they are times, or every 24 for each twenty-fourth.",
+    )
+
+
+def check(source: Snapshot) -> None:
+    """Raise `InputError` if several snapshots can't be models, by which series there are."""
+    if not source.several:
+        return
+    network, found = source.network, []
+    for component, name in (("Transformer", "s_max_pu"), ("Transformer", "phase_shift")):
+        series = network.c[component].dynamic[name]
+        if len(series.columns):
+            remedy = "Give it one value for all snapshots, or read one of them (--snapshot)."
+            found.append(Problem(component, f"'{series.columns[0]}'", f"{name} varies", remedy))
+    unset = np.isnan(over_time(source, "Generator", "p_set"))
+    part = np.flatnonzero(unset.any(axis=0) & ~unset.all(axis=0))
+    if len(part):
+        name = static(network, "Generator").index[part[0]]
+        words = "p_set is given at some of the snapshots only"
+        found.append(Problem("Generator", f"'{name}'", words, "Give all of them, or none."))
+    refuse("The PyPSA network", found)
+
+
+def check_private(source: Snapshot, private: Sequence[str]) -> None:
+    """Raise `InputError` if a private parameter is one over time."""
+    if not source.several:
+        return
+    if "load" in private:
+        raise InputError(
+            "Loads are private, and they vary over the snapshots.",
+            remedy="Release them as series (--parameter load --series FILE), or read one snapshot "
+            "(--snapshot NAME).",
+        )
+    names = {"cost": COSTS, "generator_limit": ("p_set", "p_min_pu")}
+    for parameter in private:
+        for name in names.get(parameter, ()):
+            series = source.network.c["Generator"].dynamic[name]
+            if len(series.columns):
+                raise InputError(
+                    f"{parameter} is private, and Generator '{series.columns[0]}' has a series of "
+                    f"{name}.",
+                    remedy="Read one snapshot: --snapshot NAME.",
+                )
+
+
+def models(source: Snapshot) -> dict[str, Floats] | None:
+    """The snapshots as arrays of a population, one row each; None of a single one.
+
+    Raises
+    ------
+    InputError
+        If a public series changes its sign, other than that of a load.
+    """
+    if not source.several:
+        return None
+    found = {"load": _ratio(drawn := drawn_power(source)[0], farthest(drawn))}
+    fixed = over_time(source, "Generator", "p_set")
+    still = ~np.isnan(fixed[0])
+    for ours, name in zip(("p_min", "p_max"), AVAILABILITY, strict=True):
+        share = over_time(source, "Generator", name)
+        free = _ratio(share, values(source, "Generator", name))
+        found[ours] = np.where(still, _ratio(fixed, farthest(fixed)), free)
+    found["capacity"] = np.concatenate(
+        [_ratio(over_time(source, c, "s_max_pu"), values(source, c, "s_max_pu")) for c in BRANCHES],
+        axis=1,
+    )
+    found["cost_factor"] = _cost_factor(source)
+    refuse("The snapshots", list(_signs(source, found)))
+    return {name: table for name, table in found.items() if (table != 1).any()}
+
+
+def _ratio(table: Floats, base: Floats) -> Floats:
+    """A table over time as multipliers of `base`; 1 where there is nothing to multiply."""
+    usable = np.isfinite(base) & (base != 0)
+    with np.errstate(invalid="ignore"):
+        return np.where(usable, table / np.where(usable, base, 1.0), 1.0)
+
+
+def _cost_factor(source: Snapshot) -> Floats:
+    """Multipliers of whole costs: of a unit with a linear and a quadratic part those of both."""
+    parts = [over_time(source, "Generator", name) for name in COSTS]
+    factors = [_ratio(part, farthest(part)) for part in parts]
+    return np.where(farthest(parts[0]) != 0, *factors)
+
+
+def _signs(source: Snapshot, found: dict[str, Floats]) -> Iterator[Problem]:
+    """Elements that no multiplier of 0 or more leads through all snapshots."""
+    names = static(source.network, "Generator").index
+    remedy = "Read one snapshot (--snapshot), or leave the series out."
+    for array in ("p_min", "p_max", "cost_factor"):
+        bad = np.flatnonzero((found[array] < 0).any(axis=0))
+        if len(bad):
+            what = f"{array} changes its sign over the snapshots"
+            yield Problem("Generator", f"'{names[bad[0]]}'", what, remedy)
+    for name in COSTS:
+        part = over_time(source, "Generator", name)
+        off = np.abs(part - farthest(part) * found["cost_factor"]) > 1e-9 * np.abs(farthest(part))
+        if len(bad := np.flatnonzero(off.any(axis=0))):
+            what = "linear and quadratic costs vary otherwise over the snapshots"
+            yield Problem("Generator", f"'{names[bad[0]]}'", what, remedy)
+            return
