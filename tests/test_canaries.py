@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from scipy.io import savemat
 from support.canaries import distinctive, leaks, published
 from typer.testing import CliRunner
 
 from gridveil import grid
 from gridveil.cli.main import app
+from gridveil.grid.io.matpower import tables_of
 from gridveil.wind.demo import CAPACITY, demo_records
 
 RUNS = 5
@@ -30,6 +32,9 @@ ALL = ",".join(ALPHAS)
 POWER_UNITS = {"MW": 1.0, "per unit": 1e-2, "percent, pu x 10^4": 1e2, "kW": 1e3, "W": 1e6}
 COST_UNITS = {"$/MWh": 1.0, "$/kWh": 1e-3, "cents": 1e2, "k$ per unit": 1e-1}
 LIBRARIES = {"json": "pandapower", "nc": "pypsa"}
+OPERATORS = {"raw": "pypowsybl", "xiidm": "pypowsybl"}
+"""Formats without costs, whose files pypowsybl writes here."""
+THREE = "capacity,load,generator_limit"
 
 
 class Case:
@@ -85,7 +90,7 @@ def network(folder, kind, method, parameters):
     units = POWER_UNITS if names != ["cost"] else COST_UNITS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the libraries' own
-        numbers = {"m": _matpower, "json": _pandapower, "nc": _pypsa}[kind](path)
+        numbers = MAKERS[kind](path)
     models = folder / "models.parquet"
     sampled = grid.sample_population(grid.read_case(path), 5, costs=0.1, private=names)
     sampled.write(models)
@@ -93,7 +98,7 @@ def network(folder, kind, method, parameters):
     words = ["--parameter", parameters, "--alpha", alphas, "--population", models]
     words += ["--dataset", "case"]
     words += ["--method", method] + ["--rounds", 2] * (method == "paper")
-    if parameters == ALL:
+    if parameters in (ALL, THREE):
         # Nothing public is left to tell how large they can be.
         for one in ("capacity=1:1e6", "load=-5e4:5e4", "generator_limit=-5e4:5e4"):
             words += ["--range", one]
@@ -184,9 +189,72 @@ def _pypsa(path):
     return _values(grid.read_case(path))
 
 
+def _powsybl(path):
+    """As pypowsybl reads the case, with numbers wherever its model has room for them."""
+    import pandas as pd
+    import pypowsybl as pp
+
+    real, mat = _large(), path.with_suffix(".mat")
+    tables = tables_of(_written(real, path.with_suffix(".m")).source.data)
+    mpc = {name: np.array(getattr(tables, name), float) for name in ("bus", "gen", "branch")}
+    mpc["gen"] = np.pad(mpc["gen"], ((0, 0), (0, max(0, 21 - mpc["gen"].shape[1]))))
+    mpc["branch"][:, 6:8] = mpc["branch"][:, [5]]  # RATE_B and RATE_C are copies, as in most files
+    savemat(mat, {"mpc": {"version": "2", "baseMVA": real.base_mva, **mpc}})
+    n = pp.network.load(str(mat))
+    for numbers, table, update in (
+        (real.branches.capacity, n.get_lines(), n.update_lines),
+        (real.buses.load[real.buses.load != 0], n.get_loads(), n.update_loads),
+        (real.generators.p_max, n.get_generators(), n.update_generators),
+    ):
+        ids, own = table.index, np.resize(numbers, len(table))
+        said = [repr(float(one)) for one in own]
+        update(pd.DataFrame({"name": said}, ids))
+        n.add_elements_properties(pd.DataFrame({"rating": said, "remark": said}, ids))
+        aliases = pd.DataFrame({"id": ids, "alias": [f"{one} {at}" for at, one in enumerate(said)]})
+        n.add_aliases(aliases.set_index("id"))
+        # Results, and an extension with numbers in it.
+        side = {"p1": own, "q1": own} if "p1" in table else {"p": own, "q": own}
+        update(pd.DataFrame(side, ids))
+    units = n.get_generators().index
+    droop = pd.DataFrame({"droop": np.resize(real.generators.p_max, len(units))}, units)
+    n.create_extensions("activePowerControl", droop.assign(participate=True))
+    return n
+
+
+def _xiidm(path):
+    """With copies in names, properties, aliases, an extension and results."""
+    n = _powsybl(path)
+    n.save(str(path), format="XIIDM")
+    text = path.read_text()
+    assert "activePowerControl" in text
+    assert ":alias" in text
+    assert 'name="rating"' in text
+    read = _values(grid.read_case(path))
+    read["capacity"].append(n.get_operational_limits().value.to_numpy())
+    return read
+
+
+def _psse(path):
+    """With copies in titles, behind records and in ratings B and C."""
+    _powsybl(path).save(str(path), format="PSS/E")
+    said = [repr(one) for one in _all(_large())]
+    first, _, _, *rest = path.read_text().splitlines()
+    spoken = [f"{line} / {said[at % len(said)]}" for at, line in enumerate(rest)]
+    path.write_text("\n".join([first, said[0], said[1], *spoken]) + "\n")
+    return _values(grid.read_case(path))
+
+
+def _written(network, path):
+    network.write(path)
+    return grid.read_case(path)
+
+
+MAKERS = {"m": _matpower, "json": _pandapower, "nc": _pypsa, "raw": _psse, "xiidm": _xiidm}
+
+
 def without(kind):
     """Whether the library of a format is missing here."""
-    name = LIBRARIES.get(kind)
+    name = {**LIBRARIES, **OPERATORS}.get(kind)
     return name is not None and importlib.util.find_spec(name) is None
 
 
@@ -194,16 +262,18 @@ WIND = [("csv", "tuned"), ("csv", "wpo"), ("csv", "laplace"), ("parquet", "tuned
 GRID = [("m", "certified", parameters) for parameters in (*ALPHAS, ALL)]
 GRID += [("m", "laplace", ALL), ("m", "paper", "capacity")]
 GRID += [(kind, "certified", p) for kind in LIBRARIES for p in (*ALPHAS, ALL)]
+GRID += [(kind, "laplace", p) for kind in OPERATORS for p in (*THREE.split(","), THREE)]
 EVERY = [(turbine, *rest) for rest in WIND] + [(network, *rest) for rest in GRID]
 NAMES = ["-".join(map(str, rest)) for rest in (*WIND, *GRID)]
 FIRST = [EVERY[0], EVERY[3], *[one for one in EVERY if one[2:] == ("certified", ALL)]]
+FIRST += [one for one in EVERY if one[2:] == ("laplace", THREE)]
 
 
 @pytest.fixture
 def case(request, tmp_path):
     make, kind, *rest = request.param
     if without(kind):
-        pytest.skip(f"{LIBRARIES[kind]} is not installed (tests/optional/run)")
+        pytest.skip(f"the library of .{kind} is not installed (tests/optional/run)")
     return make(tmp_path, kind, *rest)
 
 

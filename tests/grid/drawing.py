@@ -11,6 +11,7 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.opf.fallbacks import VIOLATION
 
@@ -92,7 +93,7 @@ def draw(seed, parameters):
         paid = np.array([points is None for points in units.points]) * rng.uniform(0, 50)
         network = with_generators(network, linear=units.linear - paid)
     ranges = {name: (1.0, 2.0) if name == "capacity" else (-1.0, 1.0) for name in names}
-    public = split_parts(network, names, ranges, public_curves=True)[1]
+    public = split_parts(network, names, ranges, declared=Declared(public_curves=True))[1]
     # Where limits can be bought below the differences of costs, costs have no lower end.
     price = Fraction(int(rng.choice([150, 400] if "generator_limit" in names else [1, 20, 60])))
     models = _models(rng, network, names)

@@ -8,8 +8,11 @@ from grid.making import even_dispatch, pglib
 from grid.releasing import tiny
 from scipy.optimize import lsq_linear
 
+from gridveil import grid
+from gridveil.errors import InputError
 from gridveil.grid import cases, read_case
 from gridveil.grid.io.dispatch import ENDLESS_MW, light_dispatch
+from gridveil.grid.io.matpower import tables_of
 
 CASES = ("rts96", "pglib_opf_case5_pjm", "pglib_opf_case39_epri", "pglib_opf_case118_ieee")
 
@@ -95,3 +98,23 @@ def test_released_limits_of_any_size_make_a_dispatch(seed, tmp_path):
     assert np.isfinite(output).all()
     assert (output[on] >= low[on]).all()
     assert (output[on] <= high[on]).all()
+
+
+def test_a_dispatch_that_is_declared_public_stays(tmp_path):
+    network = grid.cases.rts96()
+    given = {"epsilon": 1, "alpha": 30, "limits": (1, 5000), "method": "laplace"}
+    made = grid.release(network, **given, public_dispatch=True, seed=1)
+    made.data.write_release(tmp_path / "out.m", "capacity")
+    theirs = tables_of(grid.read_case(tmp_path / "out.m").source.data).gen
+    assert np.array_equal(theirs[:, 1], tables_of(network.source.data).gen[:, 1])
+    body = made.statement.body
+    assert body["settings"]["public_dispatch"] is True
+    assert "set points of units" in body["published_in_clear"]
+    assert any("lines that were full" in line for line in body["limitations"])
+    # Without the declaration they are others.
+    other = grid.release(network, **given, seed=1)
+    other.data.write_release(tmp_path / "other.m", "capacity")
+    others = tables_of(grid.read_case(tmp_path / "other.m").source.data).gen
+    assert not np.array_equal(others[:, 1], theirs[:, 1])
+    with pytest.raises(InputError, match="tell loads"):
+        grid.plan(network, **given, parameter="capacity,load", public_dispatch=True)

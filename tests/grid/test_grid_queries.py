@@ -18,6 +18,7 @@ from gridveil.grid.methods.queries import CostQuery, EntriesQuery
 from gridveil.grid.model.population import Population, sample_population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.release import release
 from gridveil.privacy.account import Account, Budget
@@ -65,7 +66,7 @@ def parts_of(parameters, seed=3):
     names = parameters.split(",")
     network = random_network(seed, buses=5, extra=1)
     ranges = {name: Limits(*RANGES[name]) for name in names}
-    return split_parts(network, names, ranges, public_curves=True)[1], names
+    return split_parts(network, names, ranges, declared=Declared(public_curves=True))[1], names
 
 
 def draw_values(data, public):
@@ -245,7 +246,7 @@ def cost_query(seed, parameters):
     case = draw(seed, parameters)
     names = parameters.split(",")
     limits = {name: Limits(*RANGES[name]) for name in names}
-    public = split_parts(case.network, names, limits, public_curves=True)[1]
+    public = split_parts(case.network, names, limits, declared=Declared(public_curves=True))[1]
     problem = ReleaseProblem(public, case.problem.models, case.problem.price)
     alphas = {name: Fraction(2 + k) for k, name in enumerate(names)}
     try:

@@ -13,6 +13,7 @@ from gridveil.grid import cases, problems, read_case
 from gridveil.grid.io import Source
 from gridveil.grid.io.matpower import strip, tables_of
 from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.selection import Declared
 from gridveil.privacy.sealed import unseal
 
 # Where each private parameter stands, and columns that copy or bound it; all others are results.
@@ -203,7 +204,7 @@ def test_a_release_of_the_true_values_is_the_same_model(tmp_path):
     network = cases.rts96()
     for names in ("capacity", "load", "capacity,load,generator_limit"):
         limits = dict.fromkeys(names.split(","), (0.1, 5000))
-        sealed, public = split_parts(network, names, limits, public_curves=True)
+        sealed, public = split_parts(network, names, limits, declared=Declared(public_curves=True))
         whole = public.with_values(np.concatenate(unseal(sealed)))
         whole.write(tmp_path / "out.m")
         again = read_case(tmp_path / "out.m")

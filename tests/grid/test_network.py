@@ -16,6 +16,7 @@ from gridveil.grid import Buses, cases, read_case
 from gridveil.grid.model.costs import clip_points, cost_at, slopes
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.selection import Declared
 from gridveil.privacy.sealed import Limits, unseal
 
 RANGES = {
@@ -74,7 +75,9 @@ def ranges(names):
 @pytest.mark.parametrize("names", SUBSETS)
 def test_split_and_back(tiny, names):
     whole = tiny.linearised() if "cost" in names else tiny
-    sealed, public = split_parts(whole, names[::-1], ranges(names), public_curves=True)
+    sealed, public = split_parts(
+        whole, names[::-1], ranges(names), declared=Declared(public_curves=True)
+    )
     assert public.parameters == names
     assert (sealed.name, len(sealed)) == (", ".join(names), public.entries)
     vectors = unseal(sealed)

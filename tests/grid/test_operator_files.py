@@ -13,6 +13,8 @@ from scipy.io import savemat
 from support.sizes import FULL
 
 from gridveil.grid import read_case
+from gridveil.grid.file_facts import file_facts
+from gridveil.grid.io import module_of
 from gridveil.grid.io.matpower import tables_of
 
 pp = pytest.importorskip("pypowsybl", reason="pypowsybl is not installed")
@@ -72,6 +74,37 @@ def test_pglib_as_others_write_it_goes_through(case, suffix, tmp_path_factory, t
             count = int(np.isfinite(source.branches.capacity).sum())
             said = theirs.get_operational_limits().reset_index()
             assert said.element_id.nunique() == count
+
+
+@pytest.mark.parametrize("suffix", ["raw", "xiidm", "m"])
+def test_every_column_of_a_file_is_published_or_has_a_fate(suffix, tmp_path_factory):
+    folder, case = tmp_path_factory.getbasetemp(), "case118_ieee"
+    network = made_by_others(case, folder)
+    network = network if suffix == "m" else read_case(folder / f"{case}.{suffix}")
+    known = file_facts(network)
+    assert known.written_as == f".{suffix}"
+    assert known.entries["capacity"] == np.isfinite(network.branches.capacity).sum()
+    assert bool(known.entries["cost"]) == (suffix == "m"), "the others have no costs"
+    always = {(one.table, name) for one in known.always for name in one.columns}
+    private = {
+        (one.table, name) for told in known.private.values() for one in told for name in one.columns
+    }
+    kept = {(table, name) for table, names in known.kept.items() for name in names}
+    present = module_of(network.source.kind).columns(network.source.data)
+    assert {(table, name) for table, names in present.items() for name in names} == (
+        kept | always | private
+    )
+    assert not kept & (always | private)
+    # With each parameter the list is that of a release.
+    for parameter in ("capacity", "load", "generator_limit"):
+        _, public = network.split(
+            parameter, (-9999.0, 9999.0) if parameter != "capacity" else (1, 9999)
+        )
+        listed = {(one.table, name) for one in public.changes for name in one.columns}
+        told = {(one.table, name) for one in known.private[parameter] for name in one.columns}
+        assert listed == always | told
+    said = dict(known.rows())
+    assert "values could be private" in said["capacity"]
 
 
 def ieee_cdf(folder):

@@ -193,14 +193,16 @@ def test_all_limits_of_a_line_are_its_released_capacity(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["micro_grid_be_network", "four_substations_node_breaker_network"])
-def test_voltages_are_those_of_the_source_if_capacities_are_private(name, tmp_path):
-    """With the set points of the release in both: those of the source may be results."""
+def test_voltages_are_those_of_the_source_if_its_dispatch_is_public(name, tmp_path):
     one = network(name)
-    released, _ = random_release(read_case(one), ("capacity",))
-    released.write_release(tmp_path / "out.xiidm", "capacity")
+    given = {"epsilon": 1, "alpha": 10, "limits": (1, 5000), "method": "laplace"}
+    public = grid.plan(read_case(one), **given, public_dispatch=True).problem.public
+    assert "targetP" not in [name for one in public.changes for name in one.columns]
+    public.with_values(np.full(public.entries, 77.0)).write_release(
+        tmp_path / "out.xiidm", "capacity"
+    )
     other = pp.network.load(str(tmp_path / "out.xiidm"))
-    power = other.get_generators().target_p
-    one.update_generators(id=list(power.index), target_p=power.tolist())
+    assert sorted(other.get_generators().target_p) == sorted(one.get_generators().target_p)
     found = []
     for n in (one, other):
         (first, *_) = pp.loadflow.run_ac(n)

@@ -16,6 +16,7 @@ from gridveil.grid.methods import certified
 from gridveil.grid.model.population import Population, sample_population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.opf.flows import Flows
 from gridveil.grid.release import release
@@ -41,7 +42,7 @@ def instance(seed, parameters, *, models=4, noise=40.0):
     if "cost" in names:
         network = network.linearised()
     limits = {name: RANGES[name] for name in names}
-    public = split_parts(network, names, limits, public_curves=True)[1]
+    public = split_parts(network, names, limits, declared=Declared(public_curves=True))[1]
     units, lines = len(network.generators), len(network.branches)
     population = Population(
         models,

@@ -58,6 +58,7 @@ def info(
 ) -> None:
     """Summarise a network, and explain every problem in it. Exit code 1 if there are any.
 
+    With it, what could be private in its file, what a release would publish, and what it drops.
     Exit code 2 if it can't be read as a network at all. It looks at the real values, for their
     owner: what it prints must not be published. Nothing is charged.
 
@@ -65,6 +66,8 @@ def info(
     """
     from gridveil.grid.model.checks import ProblemsFound, check
 
+    if Path(case).suffix.lower() == ".nc" and snapshot is None and snapshots is None:
+        snapshots = "all"
     try:
         network = check(
             read_network(
@@ -78,15 +81,18 @@ def info(
     except ProblemsFound as error:
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
+    from gridveil.grid.file_facts import file_facts
     from gridveil.grid.prospects import placeholder_words, prospects, step_words
     from gridveil.release.bundle import OWNER_MARK
 
     notes = [*_notes(network), *placeholder_words(network), *step_words(network)]
     found = prospects(network) if solving else None
+    known = file_facts(network)
     if as_json:
         shown = {"mark": OWNER_MARK, **_summary(network), "notes": [*network.notes, *notes]}
         solved = None if found is None else found.to_json()
-        print_json({**shown, "solved": solved, "problems": []})
+        file = None if known is None else known.to_json()
+        print_json({**shown, "file": file, "solved": solved, "problems": []})
     else:
         from rich.markup import escape
 
@@ -94,6 +100,8 @@ def info(
         out().print(escape(repr(network)))
         for note in [*notes, *([] if found is None else found.words)]:
             out().print(f"  note        {escape(note)}")
+        for word, line in [] if known is None else known.rows():
+            out().print(f"  {word:<16}{escape(line)}")
 
 
 @app.command()

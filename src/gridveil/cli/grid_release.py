@@ -109,6 +109,13 @@ def release(
             help="generator_limit: cost curves are public, and not made from the limits.",
         ),
     ] = False,
+    public_dispatch: Annotated[
+        bool,
+        typer.Option(
+            "--public-dispatch",
+            help="capacity: set points of units are public, and stay as the file has them.",
+        ),
+    ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -161,6 +168,7 @@ def release(
     else:
         alone: dict[str, Any] = {"--population": population, "--power-factor": power_factor}
         alone |= {"--public-curves": public_curves or None}
+        alone |= {"--public-dispatch": public_dispatch or None}
         check_alone({**alone, "--only": only, "--unlimited-above": unlimited_above}, parameter)
         check_method(method, usual=_USUAL)
     inputs = [case, *(str(one) for one in (population, series) if one is not None)]
@@ -195,6 +203,7 @@ def release(
             method=method,
             limits=typed.limits(limits),
             public_curves=public_curves,
+            public_dispatch=public_dispatch,
             only=typed.rules(only),
             unlimited_above=unlimited_above,
             power_factor=power_factor,

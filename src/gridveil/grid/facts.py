@@ -49,6 +49,10 @@ _PLACEHOLDERS = (
     "Which lines have a rating of at least {} MW is public, by their owner's declaration: these "
     "are placeholders, released as lines without a limit."
 )
+_DISPATCH = (
+    "Set points of units are those of the file, by their owner's declaration: if they come from a "
+    "dispatch of the real network, capacities of lines that were full can be worked out from them."
+)
 _CURVES = (
     "Breakpoints and slopes of piecewise-linear costs were declared public: limits that they were "
     "made from can be worked out from them."
@@ -97,6 +101,10 @@ def facts(
     if declared.unlimited_above is not None:
         known[UNLIMITED_ABOVE] = declared.unlimited_above
         limitations.append(_PLACEHOLDERS.format(f"{declared.unlimited_above:.10g}"))
+    if declared.public_dispatch:
+        known["public_dispatch"] = True
+        clear.append("set points of units")
+        limitations.append(_DISPATCH)
     if "load" in public.parameters:
         known["power_factor"] = declared.power_factor
     clear += declared.published(public.parameters)

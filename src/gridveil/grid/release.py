@@ -287,6 +287,7 @@ def plan(
     method: str | Method = "certified",
     limits: Range | Mapping[str, Range] | None = None,
     public_curves: bool = False,
+    public_dispatch: bool = False,
     only: str | Mapping[str, str] | None = None,
     unlimited_above: float | None = None,
     power_factor: float | None = None,
@@ -321,6 +322,9 @@ def plan(
     public_curves
         Generator limits: some costs are piecewise linear, and breakpoints and slopes are public.
         Say so only if they were not made from the limits, which can be worked out from them.
+    public_dispatch
+        Capacities: set points of units in the file are public, and stay. If lines are full in this
+        dispatch they tell their capacities.
     only
         Protect these elements alone, by public facts: ``"voltage>=220"``, ``"kind=line"``,
         ``"name=A*"``, several with commas if all must hold; by parameter if several are
@@ -346,7 +350,8 @@ def plan(
     parameters = check_parameters(parameter)
     chosen = options_of(METHODS, method, options).check_parameters(parameters)
     total = Budget(epsilon).total
-    said = declared(parameters, only, unlimited_above, public_curves, power_factor)
+    declarations = unlimited_above, public_curves, power_factor, public_dispatch
+    said = declared(parameters, only, *declarations)
     # Nothing is asked about private values.
     hidden = {name: said.chosen(network, name) for name in parameters}
     refuse(f"Network '{network.name}'", value_problems(network, hidden))

@@ -20,6 +20,9 @@ of those that a release does not have as they were (`fates`).
 ``models(data)`` is what a file itself has for models that a release may serve, as arrays of a
 population, or None; PyPSA has it (its snapshots).
 
+``set_points(data)`` are those of all units in the order of the network (MW), for an owner who
+declares them public; PyPSA has none.
+
 ``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
 and what to do; pandapower has it.
 
@@ -87,12 +90,15 @@ class Source:
         parameters taken out is only ever written as a release of these.
     protected
         Which elements a parameter was taken out of, by parameter; of all where nothing is said.
+    dispatch
+        Set points of all units (MW) that a release publishes, if its owner declared them public.
     """
 
     kind: str
     data: Any = field(repr=False)
     private: tuple[str, ...] = ()
     protected: Protected = field(default_factory=dict, repr=False)
+    dispatch: NDArray[np.float64] | None = field(default=None, repr=False)
 
 
 def module_of(kind: str) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.io.fate_table import KEPT, RULES
-from gridveil.grid.io.fate_words import EVERY, UNREAD, Fate, Rule
+from gridveil.grid.io.fate_words import DISPATCH, EVERY, UNREAD, Fate, Rule
 
 Bools = NDArray[np.bool_]
 CHANGED = "changed_columns"
@@ -115,6 +115,8 @@ def changes(
     present: Mapping[str, Iterable[str]],
     parameters: Sequence[str],
     partial: Collection[str] = (),
+    *,
+    dispatched: bool = False,
 ) -> tuple[Change, ...]:
     """All columns of a file that its release does not have as they were, with the reasons.
 
@@ -128,13 +130,15 @@ def changes(
         What is private.
     partial
         The parameters that are private of some elements only.
+    dispatched
+        Whether set points of units are declared public, and kept.
     """
     whole = tuple(name for name in parameters if name not in partial)
     found: dict[tuple[str, Fate, str], list[str]] = {}
     for table, columns in present.items():
         for column in columns:
             rule = fate_of(kind, table, column, parameters)
-            if rule is not None:
+            if rule is not None and not (dispatched and rule.reason == DISPATCH):
                 kept = len(whole) < len(parameters) and _kept(kind, table, column, whole)
                 reason = f"{rule.reason} {KEPT_ROWS}" if kept else rule.reason
                 names = found.setdefault((_plain(table), rule.fate, reason), [])

@@ -7,7 +7,7 @@ by a mechanism) in their place again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
 from gridveil.grid.io import Protected, Source, module_of
-from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
+from gridveil.grid.io.dispatch import sides_of_limits, with_set_points, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Bools, Floats, Network, Table, as_floats
@@ -237,15 +237,13 @@ def split_parts(
     parameters: str | Sequence[str],
     limits: Range | Mapping[str, Range],
     *,
-    public_curves: bool = False,
     declared: Declared | None = None,
 ) -> tuple[Sealed[tuple[Floats, ...]], PublicNetwork]:
     """As `Network.split`, with a tuple of vectors in the seal however many parameters there are.
 
     What the owner declared public of the parameters is so.
     """
-    known = Declared(public_curves=public_curves) if declared is None else declared
-    parts, public = _split(network, parameters, limits, known)
+    parts, public = _split(network, parameters, limits, declared or Declared())
     return seal_together(parts), public
 
 
@@ -266,6 +264,8 @@ def _split(
     network = declared.network(network)
     rows = {name: declared.chosen(network, name) for name in declared.only}
     source = _stripped(network.source, parameters, rows)
+    if declared.public_dispatch:
+        source = with_set_points(source, network.source)
     public = _without_copies(network, ranges, support, source, rows)
     if "generator_limit" in parameters and not declared.public_curves:
         _refuse_curves(network, support["p_min"] | support["p_max"])
@@ -288,7 +288,7 @@ def _split(
         signs=as_floats(np.concatenate(signs), "signs"),
         limits=ranges,
         source=source,
-        changes=_changes(network.source, parameters, rows),
+        changes=_changes(network.source, parameters, declared),
         reactive_ratio=declared.reactive_ratio,
         **{name: PublicTable(getattr(public, name), private[name], support) for name in TABLES},
     )
@@ -390,11 +390,10 @@ def _stripped(source: Any, parameters: tuple[str, ...], protected: Protected) ->
     return Source(source.kind, strip(source.data, parameters, protected), parameters, protected)
 
 
-def _changes(
-    source: Any, parameters: tuple[str, ...], partial: Collection[str]
-) -> tuple[Change, ...]:
+def _changes(source: Any, parameters: tuple[str, ...], declared: Declared) -> tuple[Change, ...]:
     """What a release of a file does not have as it was; nothing for a network made by hand."""
     if not isinstance(source, Source) or source.private:
         return ()
     present = module_of(source.kind).columns(source.data)
-    return changes(source.kind, present, parameters, partial)
+    known = source.kind, present, parameters, declared.only
+    return changes(*known, dispatched=declared.public_dispatch)

@@ -55,12 +55,15 @@ class Declared:
         Whether inner breakpoints of cost curves are public.
     power_factor
         That of all private loads, which gives their released reactive power; None: they have none.
+    public_dispatch
+        Whether set points of units are public.
     """
 
     only: Mapping[str, str] = field(default_factory=dict)
     unlimited_above: float | None = None
     public_curves: bool = False
     power_factor: float | None = None
+    public_dispatch: bool = False
 
     @property
     def reactive_ratio(self) -> float:
@@ -138,6 +141,7 @@ def declared(
     unlimited_above: float | None,
     public_curves: bool,
     power_factor: float | None = None,
+    public_dispatch: bool = False,
 ) -> Declared:
     """What an owner declares, checked.
 
@@ -175,10 +179,15 @@ def declared(
             raise InputError(
                 "power_factor is about loads, which are not private here.", remedy="Leave it out."
             )
+    if public_dispatch and parameters != ("capacity",):
+        raise InputError(
+            "Set points of units tell loads, limits and costs, and these are private here.",
+            remedy="Leave public_dispatch out (--public-dispatch): it is for private capacities.",
+        )
     read = {name: ",".join(sorted(_term(part) for part in _parts(rules[name]))) for name in rules}
     above = None if unlimited_above is None else float(unlimited_above)
     factor = None if power_factor is None else float(power_factor)
-    return Declared(read, above, bool(public_curves), factor)
+    return Declared(read, above, bool(public_curves), factor, bool(public_dispatch))
 
 
 def pairs(real: Network, released: Network, name: str, declared: Declared) -> tuple[Floats, Floats]:

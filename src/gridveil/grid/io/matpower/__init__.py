@@ -23,7 +23,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, Source, protected_elements
-from gridveil.grid.io.dispatch import light_dispatch, without_reactive_copies
+from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.fates import copied, row_groups
 from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
@@ -107,7 +107,7 @@ def write_release(
         tables = strip(me.blank_tables(network) if data is None else data, private)
     tables = _encoded(network, tables)
     gen = tables.gen.copy()
-    gen[:, mt.PG] = light_dispatch(network)
+    gen[:, mt.PG] = released_dispatch(network)
     tables = replace(tables, gen=gen)
     if "capacity" in private:
         branch = tables.branch.copy()
@@ -212,6 +212,11 @@ def tables_of(data: Data) -> mt.CaseTables:
         for table, array in values.items()
     }
     return mt.CaseTables(data.name, data.base_mva, **shaped)
+
+
+def set_points(data: Data) -> Floats:
+    """Set points of all units, MW."""
+    return np.nan_to_num(tables_of(data).gen[:, mt.PG])
 
 
 def _types(tables: mt.CaseTables) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -45,7 +45,7 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
-from gridveil.grid.io.dispatch import light_dispatch, reactive_reach
+from gridveil.grid.io.dispatch import reactive_reach, released_dispatch
 from gridveil.grid.io.pandapower.edit import put
 from gridveil.grid.io.pandapower.release import (
     columns,
@@ -53,6 +53,7 @@ from gridveil.grid.io.pandapower.release import (
     put_dispatch,
     put_reactive,
     put_reactive_loads,
+    set_points,
     strip,
 )
 from gridveil.grid.io.pandapower.tables import build, limit_loading, load_places, why_none
@@ -66,6 +67,7 @@ __all__ = [
     "load_places",
     "published_impedance",
     "read",
+    "set_points",
     "strip",
     "why_none",
     "write",
@@ -146,7 +148,7 @@ def write_release(
         hidden = protected_elements(network, "load", len(network.buses))
         put_reactive_loads(net, network.reactive_ratio, hidden)
     # On the branches of the file: the owner's impedances may have more digits, which tell ratings.
-    put_dispatch(net, light_dispatch(replace(network, branches=bare.branches)))
+    put_dispatch(net, released_dispatch(replace(network, branches=bare.branches)))
     if "generator_limit" in private:
         hidden = protected_elements(network, "generator_limit", len(network.generators))
         put_reactive(net, reactive_reach(network), hidden)

@@ -346,6 +346,16 @@ def put_reactive(net: Any, reach: Floats, hidden: Bools) -> None:
         start += len(frame)
 
 
+def set_points(net: Any) -> Floats:
+    """Set points of all units (MW, in the order of the model's generators); 0 of external grids."""
+    found = [np.zeros(len(net.ext_grid))]
+    for table in UNITS:
+        frame = rows(net, table)
+        power = column(frame, "p_mw", table, 0.0) * column(frame, "scaling", table, 1.0)
+        found.append(-power if table == "load" else power)
+    return np.concatenate(found)
+
+
 def put_dispatch(net: Any, output: Floats) -> None:
     """Set points of the units that can move (MW, in the order of the model's generators)."""
     start = len(net.ext_grid)

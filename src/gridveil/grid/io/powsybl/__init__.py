@@ -41,13 +41,13 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
-from gridveil.grid.io.dispatch import light_dispatch, reactive_reach
+from gridveil.grid.io.dispatch import reactive_reach, released_dispatch
 from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
 from gridveil.grid.io.powsybl.tables import build
-from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, parse, text_of
+from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, number, parse, text_of
 from gridveil.grid.model.checks import readable
-from gridveil.grid.model.network import Network
+from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
@@ -139,13 +139,19 @@ def write_release(
     tree = Tree(copy.deepcopy(bare.root), bare.origin)
     before, layout = build(tree)
     put(layout, before, network)
-    put_dispatch(layout, light_dispatch(network))
+    put_dispatch(layout, released_dispatch(network))
     if "generator_limit" in private:
         hidden = protected_elements(network, "generator_limit", len(network.generators))
         put_reactive(layout, reactive_reach(network), hidden)
     if path is not None:
         _save(text_of(tree.root), path)
     return tree
+
+
+def set_points(tree: Tree) -> Floats:
+    """Set points of all units, MW."""
+    units = build(tree)[1].generators
+    return np.nan_to_num([number(one, "targetP", 0.0) for one in units])
 
 
 def bus_facts(tree: Tree) -> dict[str, NDArray[Any]]:

@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Source
-from gridveil.grid.io.dispatch import light_dispatch, without_reactive_copies
+from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.psse.release import columns, published_impedance, strip
 from gridveil.grid.io.psse.tables import Layout, Rows, build
 from gridveil.grid.io.psse.text import Field, RawText, Record, layout, scan
 from gridveil.grid.model.checks import readable
-from gridveil.grid.model.network import Network
+from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
@@ -98,12 +98,18 @@ def write_release(
     before, rows = build(bare)
     edits = [*_put(bare, rows, before, network, every="capacity" in private)]
     units = Rows(bare, "GEN")
-    for record, power in zip(rows.generators, light_dispatch(network), strict=True):
+    for record, power in zip(rows.generators, released_dispatch(network), strict=True):
         edits.append((_field(units, record, "PG"), _number(power)))
     text = _edited(bare, iter(edits))
     if path is not None:
         _save(text, path)
     return scan(text, bare.file)
+
+
+def set_points(raw: RawText) -> Floats:
+    """Set points of all units, MW."""
+    units, records = Rows(raw, "GEN"), build(raw)[1].generators
+    return np.nan_to_num([units.number(record, "PG", 0.0) for record in records])
 
 
 def bus_facts(raw: RawText) -> dict[str, NDArray[Any]]:
