@@ -111,7 +111,7 @@ ORDERS = {"wind": WIND_ORDER}
 GRID = (
     "model", "io", "cases", "opf", "restoration", "methods", "congestion", "facts", "picture",
     "report", "controls", "ac_errors",
-    "model_errors", "owner_report", "prospects", "unusual", "release", "series",
+    "model_errors", "owner_report", "file_facts", "prospects", "unusual", "release", "series",
     "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}
