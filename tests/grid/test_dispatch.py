@@ -100,6 +100,7 @@ def test_released_limits_of_any_size_make_a_dispatch(seed, tmp_path):
     assert (output[on] <= high[on]).all()
 
 
+@pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
 def test_a_dispatch_that_is_declared_public_stays(tmp_path):
     network = grid.cases.rts96()
     given = {"epsilon": 1, "alpha": 30, "limits": (1, 5000), "method": "laplace"}
