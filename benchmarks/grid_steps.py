@@ -12,6 +12,13 @@ released ones, which is what would be left if nothing about single lines came th
 Cost errors are means over models and runs in %, with the standard deviation over runs in brackets
 and the worst run. `known` is the share of lines whose released capacity is within 10% of the real
 one, for the smallest quarter of lines, those between, and the largest quarter.
+
+`guessed` is the same for an observer who knows everything else: the real capacities of the other
+lines, what is public of all of them, and the noisy value of the one in question, which tells at
+least as much as the release. The experts that restore a release learn from the exact values of
+the other folds and make a prior of the line, and the guess is the value that most likely is
+within 10%. Beside it the control: the same observer without the release, by the prior alone. No
+release is made for it; noise is seeded, `--draws` times.
 """
 
 from __future__ import annotations
@@ -53,6 +60,7 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=60)
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--priors", default="public,others,before")
+    parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--raw", type=Path, help="a file that gets a line of JSON for every run")
     given = parser.parse_args()
     print(
@@ -66,7 +74,9 @@ def main() -> None:
         runs = given.runs if len(case.network.buses) <= LARGE else given.runs_large
         print(case.controls(), flush=True)
         for alpha in given.alphas.split(","):
-            for prior in given.priors.split(","):
+            if given.draws:
+                print(case.guessed(alpha, given.epsilon, given.draws), flush=True)
+            for prior in filter(None, given.priors.split(",")):
                 rows = []
                 for _ in range(runs):
                     rows.append(case.run(alpha, given.epsilon, prior))
@@ -120,13 +130,51 @@ class Case:
         one, other = (each.errors(made.data, penalty=3000.0) for each in self.references)
         real = self.network.branches.capacity[self.lines]
         shown = made.data.branches.capacity[self.lines]
-        near = np.abs(shown / real - 1) <= 0.1
-        small, large = real <= np.quantile(real, 0.25), real >= np.quantile(real, 0.75)
-        groups = [100 * near[some].mean() for some in (small, ~(small | large), large)]
+        groups = _by_size(np.abs(shown / real - 1) <= 0.1, real)
         return [
             *(one.cost_error, one.bias, other.cost_error, one.infeasible, other.infeasible),
             *(np.abs(shown - real).mean(), *groups, seconds),
         ]
+
+    def guessed(self, alpha: str, epsilon: str, draws: int) -> str:
+        """How often lines are guessed within 10% by an observer who knows everything else."""
+        planned = grid.plan(self.network, self.models, epsilon=epsilon, alpha=alpha)
+        prepared, public = planned.prepared, planned.problem.public
+        real = self.network.branches.capacity[public.support["capacity"]]
+        scale = prepared.entries.scale(prepared.epsilons["entries"])
+        relative = "%" in alpha
+        count, fine = len(real), np.full(len(real), 0.01)
+        exact = Noisy(np.log(real), fine, float(real.min()), float(real.max()), logarithms=True)
+        cells = Cells(exact, 1_000_000 // count)
+        prior, _ = foretell(cells, cells.likelihood(), prepared.covariates["capacity"])
+        values = np.exp(cells.middle)
+        near = (np.abs(values[:, None] / values - 1) <= 0.1).astype(float)
+
+        def within(posterior: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            guess = values[(posterior @ near.T).argmax(axis=1)]
+            return np.abs(guess / real - 1) <= 0.1
+
+        rng, found = np.random.default_rng(0), []
+        for _ in range(draws):
+            noise = rng.laplace(0.0, scale)
+            if relative:
+                away = np.abs((np.log(real) + noise)[:, None] - cells.middle)
+            else:
+                away = np.abs((real + noise)[:, None] - values)
+            away /= scale[:, None]
+            likely = np.exp(away.min(axis=1, keepdims=True) - away)
+            found.append(_by_size(within(likely * prior), real))
+        one, other = np.mean(found, axis=0), _by_size(within(prior), real)
+        shown = ("/".join(f"{share:.0f}" for share in some) for some in (one, other))
+        return (
+            f"{self.name:<16}{alpha:>6} guessed {next(shown)}%, by the prior alone {next(shown)}%"
+        )
+
+
+def _by_size(good: np.ndarray[Any, Any], real: np.ndarray[Any, Any]) -> list[float]:
+    """The share of lines in %: of the smallest quarter, those between and the largest quarter."""
+    small, large = real <= np.quantile(real, 0.25), real >= np.quantile(real, 0.75)
+    return [100 * float(good[some].mean()) for some in (small, ~(small | large), large)]
 
 
 @contextmanager
