@@ -47,7 +47,8 @@ def test_info_tells_its_owner_before_anything_is_spent(tmp_path):
     good = json.loads(run("grid", "info", "rts96-paper", "--json").stdout)["solved"]
     models = grid.sample_population(cases.rts96(variant="paper"), 100)
     costs = grid.solve_population(cases.rts96(variant="paper"), models).cost
-    assert good == {"case": True, "models": 100, "served": int(np.isfinite(costs).sum())}
+    served = int(np.isfinite(costs).sum())
+    assert good == {"case": True, "models": 100, "served": served, "snapshots": False}
 
 
 def test_info_proposes_placeholders_and_a_release_says_nothing_of_them(tmp_path):
