@@ -40,6 +40,7 @@ def reader(tmp_path, monkeypatch):
     plt.close("all")
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of optional libraries, about their own
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path, reader):
     notebook = nbformat.read(path, as_version=4)

@@ -52,7 +52,12 @@ def assumed(
         "rows": f"{records.rows:,}; {dropped if records.dropped else 'none left out'}",
         "turbines": named if records.turbine else "all rows count as one turbine",
     }
-    if error is not None:
+    if prepared.curve is not None:
+        found["accuracy"] = (
+            f"the power curve should be off by about {prepared.curve:.1%} of capacity: an estimate "
+            "from the noise of all answers together and public curves, if the features fit"
+        )
+    elif error is not None:
         found["accuracy"] = (
             f"noise on the records leaves the power curve unknown by about {error:.1%} of capacity"
             if prepared.shares[0] == 1

@@ -138,6 +138,9 @@ class Prepared:
         The queries that are known by now.
     radius
         Of the spread query.
+    curve
+        How far the power curve of the largest turbine should be off, as a share of capacity: an
+        estimate; None if there is none.
     """
 
     shares: Shares
@@ -145,6 +148,7 @@ class Prepared:
     weights: Query | None = None
     loss: Query | None = None
     radius: Fraction = Fraction(0)
+    curve: float | None = None
 
     def settings(self) -> dict[str, Any]:
         """What was chosen, as the statement has it."""

@@ -28,7 +28,7 @@ from gridveil.wind.methods.base import (
     Task,
     slices,
 )
-from gridveil.wind.methods.tuned_budget import Split, plan_split, weight_mix
+from gridveil.wind.methods.tuned_budget import Split, expected_error, plan_split, weight_mix
 from gridveil.wind.methods.tuned_estimate import (
     Spread,
     Weights,
@@ -117,7 +117,15 @@ class Tuned(Restoring):
             flat = [np.zeros(fit.features.width) for fit in fits]
             spread_query(fits, flat, radius, alpha).of_group(group).check(epsilon * shares[1])
         weights = weights_query(fits, mixes, alpha).of_group(group)
-        return Prepared(shares, mixes, weights, radius=radius)
+        off = expected_error(
+            largest.ridge,
+            mix,
+            weight_prior(largest)[1],
+            alpha=above(alpha),
+            epsilon=float(epsilon / group),
+            shares=shares,
+        )
+        return Prepared(shares, mixes, weights, radius=radius, curve=off)
 
     def steps(self, task: Task, prepared: Prepared) -> Outcome:
         """See `Method.steps`."""

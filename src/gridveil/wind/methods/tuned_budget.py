@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from gridveil.wind.methods.base import Shares
 from gridveil.wind.methods.tuned_estimate import normal_posterior
 from gridveil.wind.queries import huber
 from gridveil.wind.regression import Ridge
@@ -140,6 +141,24 @@ def _weight_variance(setting: Setting, records: float, weights: float) -> float:
     free = free * (setting.epsilon * records / setting.alpha) ** 2 / 2
     asked = setting.from_query * (setting.epsilon * weights) ** 2 / 2
     return float(np.trace(np.linalg.pinv(free + asked, hermitian=True)))
+
+
+def expected_error(
+    ridge: Ridge, mix: Floats, prior: Floats, *, alpha: float, epsilon: float, shares: Shares
+) -> float:
+    """How far the released curve should be off, rms over the rows, as a share of capacity.
+
+    What the noisy records, the asked weights and the public prior (its covariance) tell of the
+    weights adds up as their precisions do; the covariance that is left, seen through the features,
+    is the curve's. It knows nothing of the records: an estimate, if the regression fits them.
+    """
+    setting = _setting(ridge, mix, alpha, epsilon, nominal=1.0)
+    gram = np.linalg.pinv(setting.from_records, hermitian=True)
+    free = gram * (epsilon * float(shares[0]) / alpha) ** 2 / 2
+    asked = setting.from_query * (epsilon * float(shares[2])) ** 2 / 2
+    known = np.linalg.pinv(prior, hermitian=True)
+    left = np.linalg.pinv(free + asked + known, hermitian=True)
+    return float(np.sqrt(np.trace(gram @ left) / setting.rows))
 
 
 def residual_correlation(s: float, b: float) -> float:
