@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
+from gridveil.grid.methods.certified import Certified
 from gridveil.grid.methods.method import TROUBLE, Prepared, Task, restore, slack_of
 from gridveil.grid.model.population import take
 from gridveil.grid.opf.engine import Solutions, solve_population
@@ -81,7 +82,10 @@ def congestion(task: Task, prepared: Prepared, values: Floats) -> Congestion | N
     if "capacity" not in task.problem.public.parts:
         return None
     some = take(task.problem.models, np.arange(min(task.problem.models.size, _MODELS)))
-    fewer = replace(task, problem=task.problem.with_models(some))
+    # What noise does to costs in DC is looked at, and AC would take most of a release's time again.
+    options = task.options
+    plain = replace(options, ac=False) if isinstance(options, Certified) else options
+    fewer = replace(task, problem=task.problem.with_models(some), options=plain)
     try:
         return _congestion(fewer, prepared, values)
     except (GridveilError, *TROUBLE):

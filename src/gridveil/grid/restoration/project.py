@@ -101,10 +101,13 @@ SERVED = PROOF
 # Cuts keep this much more than is needed, beside what rounding may take away (MW).
 _SPARE = 1e-4
 _CUTS_AT_ONCE = 50
+# In AC a look at one model takes as long as one at a hundred in DC, and models that are short are
+# short of much the same.
+_AC_CUTS_AT_ONCE = 8
 # Buses up to which it costs little to look at all models, and to cut where it is deepest.
 _SMALL = 500
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
-_ROUNDS = 200
+_ROUNDS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,11 +267,13 @@ class _Search:
 
     def _run(self, oracle: Oracle | AcOracle, models: Population, values: Floats) -> Floats:
         asked = self._remaining(np.arange(models.size))
+        looked = np.zeros(models.size, dtype=np.int64)
         for _ in range(_ROUNDS):
             if len(asked) == 0:
                 return values
             self.rounds += 1
             asked, look = self._look(oracle, values, asked)
+            looked[asked] = self.rounds
             short = ~(look.value <= SERVED)
             self._say(f"{oracle.words}, round {self.rounds}: {int(short.sum()):,} not served")
             # Where a solver gave up there is nothing to go by.
@@ -285,17 +290,22 @@ class _Search:
             if not short.any() and len(asked) == len(everyone):
                 return values
             asked = everyone
+            if isinstance(oracle, AcOracle):
+                # Those first that were not looked at for longest: the others were served just now.
+                asked = everyone[np.argsort(looked[everyone], kind="stable")]
         raise Unsolved(f"Serving every model did not end within {_ROUNDS} rounds.")
 
     def _look(self, oracle: Oracle | AcOracle, values: Floats, asked: Ints) -> tuple[Ints, Look]:
-        """Look at these models; on a large network, at no more than are needed for some cuts."""
+        """Look at these models; if that takes long, at no more than are needed for some cuts."""
         at = _rounded(values, self.aim, self.rounding)
-        if len(self.problem.public.buses) <= _SMALL:
+        dc = isinstance(oracle, Oracle)
+        if dc and len(self.problem.public.buses) <= _SMALL:
             return asked, oracle.at(at, asked)
+        enough = _CUTS_AT_ONCE if dc else _AC_CUTS_AT_ONCE
         looks: list[Look] = []
         short = seen = 0
-        while seen < len(asked) and short < _CUTS_AT_ONCE:
-            looks.append(oracle.at(at, asked[seen : seen + _CUTS_AT_ONCE]))
+        while seen < len(asked) and short < enough:
+            looks.append(oracle.at(at, asked[seen : seen + enough]))
             seen += len(looks[-1].value)
             short += int((~(looks[-1].value <= SERVED)).sum())
         value = np.concatenate([look.value for look in looks])
