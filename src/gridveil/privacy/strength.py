@@ -127,11 +127,12 @@ def _reason(level: Level, step: Fraction, whole: Fraction, widest: dict[str, Any
     if unit == RELATIVE:
         apart = show_apart(alpha, unit, Fraction(steps))
     told = "not protected" if level == "steps" else "known roughly"
-    return (
+    said = (
         f"A whole value of {widest['parameter']} is {told}: two that lie more than "
-        f"{apart} apart have an epsilon above {WEAK} and can be told "
-        f"apart. {of}{_short(whole)}."
+        f"{apart} apart have an epsilon above {WEAK} and can be told apart."
     )
+    # A large number for a wide range says no more than that.
+    return said if level == "steps" else f"{said} {of}{_short(whole)}."
 
 
 def _short(value: Fraction) -> str:
