@@ -257,7 +257,7 @@ def all_figures(page):
 
 
 WRONG_CHOICES = (
-    ("alpha-capacity", "10%", "must be a positive number of MW, and '10%' is not"),
+    ("alpha-capacity", "10 MW", "must be a positive number of MW, and '10 MW' is not"),
     ("alpha-capacity", "", "must be a positive number of MW"),
     ("alpha-capacity", "1e9", "more than the whole range"),
     ("epsilon", "-1", "must be a positive number"),
