@@ -191,8 +191,11 @@ def by_workers(
     if hasattr(executor, "get_executor"):
         # A Dask client: a call whose worker dies goes to another one.
         executor = executor.get_executor(pure=False, retries=3)
-    futures: list[Future[Found]] = [executor.submit(work, *words) for words in asked]
+    futures: list[Future[Found]] = []
     try:
+        # Handing over fails too once an executor knows that a process of it died.
+        for words in asked:
+            futures.append(executor.submit(work, *words))
         for future in futures:
             yield future.result()
     except BrokenExecutor as error:
