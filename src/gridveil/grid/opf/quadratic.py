@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import clarabel  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csc_matrix, csr_array, diags_array, eye_array, vstack
+from scipy.sparse import csc_array, csc_matrix, csr_array, eye_array, vstack
 
 from gridveil.grid.opf.formulation import Batch, Formulation
 from gridveil.grid.opf.highs import NEGLIGIBLE, Answer, Outcome, Rows, Solver, without_numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,18 @@ class InteriorWay:
     equilibrate: bool = True
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The matrix of all rows, and what it was made for: it is the same for most models."""
+
+    has_low: Bools
+    has_high: Bools
+    below: Ints
+    above: Ints
+    slacks: int
+    matrix: csc_matrix
+
+
 class QuadraticModel(Solver):
     """A quadratic programme in Clarabel, with the interface of `LinearModel`."""
 
@@ -37,6 +50,7 @@ class QuadraticModel(Solver):
         self.rows = Rows(form.flows.height)
         self._way = way or InteriorWay()
         self._branch_rows: list[Floats] = []
+        self._kept: _Rows | None = None
 
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
@@ -48,53 +62,65 @@ class QuadraticModel(Solver):
         table = signs[:, None] * self.form.flows.rows(lines)[:, self.form.columns.bus]
         self._branch_rows.extend(np.where(np.abs(table) > NEGLIGIBLE, table, 0.0))
         self.rows.extend(places)
+        self._kept = None
 
     def run(self) -> Answer:
         """Solve it."""
-        bounds, k, width = self._batch.bounds, self._k, len(self.form.columns)
-        slack_lines, to_slack = self._slacks()
-        low = np.concatenate([bounds.low[k], np.zeros(len(slack_lines))])
-        high = np.concatenate([bounds.high[k], np.full(len(slack_lines), np.inf)])
-        lin = np.concatenate([bounds.lin[k], np.full(len(slack_lines), self.form.slack.price)])
-        quad = np.concatenate([bounds.quad[k], np.zeros(len(slack_lines))])
-        blocks = [self._balances(len(slack_lines)), self._limits(to_slack)]
-        A, b = _stack(blocks, low, high)
-        islands = self.form.islands
+        bounds, k, islands = self._batch.bounds, self._k, self.form.islands
+        low, high = bounds.low[k], bounds.high[k]
+        rows = self._rows(np.isfinite(low), np.isfinite(high))
+        slack = np.full(rows.slacks, self.form.slack.price)
+        lin = np.concatenate([bounds.lin[k], slack])
+        room = self._batch.room[k].ravel()[self.rows.place]
+        sides = [high[rows.above], -low[rows.below], np.zeros(rows.slacks)]
+        b = np.concatenate([self._batch.demand[k], room, *sides])
         # In units of the typical cost and power Clarabel's tolerances mean something.
         unit, price = max(np.abs(b).max(initial=1.0), 1.0), max(np.abs(lin).max(initial=1.0), 1e-6)
-        P = csc_matrix(diags_array(2.0 * quad * unit / price))
+        P = _diagonal(2.0 * bounds.quad[k] * unit / price, len(lin))
         cones = [clarabel.ZeroConeT(islands), clarabel.NonnegativeConeT(len(b) - islands)]
         found = clarabel.DefaultSolver(
-            P, lin / price, csc_matrix(A), b / unit, cones, self._settings()
+            P, lin / price, rows.matrix, b / unit, cones, self._settings()
         ).solve()
         outcome = _outcome(found.status)
         if outcome is not Outcome.SOLVED:
             return without_numbers(outcome, self.form)
         z = np.array(found.z) * price
-        rows = z[islands : islands + len(self.rows.place)]
-        x = np.array(found.x)[:width] * unit
-        return Answer(outcome, x, -z[:islands], self.rows.spread(rows))
+        duals = z[islands : islands + len(self.rows.place)]
+        x = np.array(found.x)[: len(self.form.columns)] * unit
+        return Answer(outcome, x, -z[:islands], self.rows.spread(duals))
 
-    def _slacks(self) -> tuple[Ints, csr_array]:
-        """Give the branches that have slack, and where it stands in the branch rows."""
+    def _rows(self, below: Bools, above: Bools) -> _Rows:
+        """The rows for columns with these bounds, made anew if a branch or a bound came in."""
+        kept = self._kept
+        if kept is None or not (
+            np.array_equal(kept.has_low, below) and np.array_equal(kept.has_high, above)
+        ):
+            kept = self._kept = self._build(below, above)
+        return kept
+
+    def _build(self, has_low: Bools, has_high: Bools) -> _Rows:
+        """Balances, branch rows, and under them the finite bounds of columns and of slack."""
+        width, count = len(self.form.columns), len(self.rows.place)
+        to_slack = self._to_slack()
+        slacks = to_slack.shape[1]
+        entries = (np.ones(width), (self.form.column_island, np.arange(width)))
+        balances = csr_array(entries, shape=(self.form.islands, width + slacks))
+        dense = np.array(self._branch_rows).reshape(count, width)
+        branches = csr_array(np.hstack([dense, to_slack.toarray()]))
+        every = csr_array(eye_array(width + slacks))
+        above, below = np.flatnonzero(has_high), np.flatnonzero(has_low)
+        bounded = np.concatenate([below, width + np.arange(slacks)])
+        parts = [balances, branches, every[above], -every[bounded]]
+        matrix = csc_matrix(csc_array(vstack([part for part in parts if part.shape[0]])))
+        return _Rows(has_low, has_high, below, above, slacks, matrix)
+
+    def _to_slack(self) -> csr_array:
+        """Which slack stands in each of the branch rows: one for both directions of a branch."""
         count = len(self.rows.place)
         if not self.form.slack.lines:
-            return np.zeros(0, np.int64), csr_array((count, 0))
+            return csr_array((count, 0))
         lines, place = np.unique(self.rows.lines(self.rows.place), return_inverse=True)
-        entries = (-np.ones(count), (np.arange(count), place))
-        return lines, csr_array(entries, shape=(count, len(lines)))
-
-    def _balances(self, slacks: int) -> tuple[csr_array, Floats]:
-        width = len(self.form.columns)
-        entries = (np.ones(width), (self.form.column_island, np.arange(width)))
-        matrix = csr_array(entries, shape=(self.form.islands, width + slacks))
-        return matrix, self._batch.demand[self._k]
-
-    def _limits(self, to_slack: csr_array) -> tuple[csr_array, Floats]:
-        width = len(self.form.columns)
-        dense = np.array(self._branch_rows).reshape(len(self.rows.place), width)
-        both = np.hstack([dense, to_slack.toarray()])
-        return csr_array(both), self._batch.room[self._k].ravel()[self.rows.place]
+        return csr_array((-np.ones(count), (np.arange(count), place)), shape=(count, len(lines)))
 
     def _settings(self) -> clarabel.DefaultSettings:
         settings = clarabel.DefaultSettings()
@@ -107,16 +133,11 @@ class QuadraticModel(Solver):
         return settings
 
 
-def _stack(
-    blocks: list[tuple[csr_array, Floats]], low: Floats, high: Floats
-) -> tuple[csc_array, Floats]:
-    """Put the finite bounds of the columns under the rows."""
-    every = csr_array(eye_array(len(low)))
-    below, above = np.flatnonzero(np.isfinite(high)), np.flatnonzero(np.isfinite(low))
-    matrices = [block[0] for block in blocks] + [every[below], -every[above]]
-    rights = [block[1] for block in blocks] + [high[below], -low[above]]
-    A = csc_array(vstack([m for m in matrices if m.shape[0]]))
-    return A, np.concatenate(rights)
+def _diagonal(values: Floats, size: int) -> csc_matrix:
+    """A square matrix of this size with these values first on its diagonal, and no others."""
+    places = np.flatnonzero(values)
+    starts = np.searchsorted(places, np.arange(size + 1))
+    return csc_matrix((values[places], places, starts), shape=(size, size))
 
 
 def _outcome(status: clarabel.SolverStatus) -> Outcome:
