@@ -252,3 +252,23 @@ def test_reactive_limits_tell_nothing_of_private_active_ones(tmp_path):
         written.append(path.read_bytes())
     assert written[0] == written[1]
     assert b"375" in written[0]  # three quarters of the released 500
+
+
+def test_curves_of_reactive_costs_tell_nothing_of_private_limits(tmp_path):
+    """They end at reactive limits, which are a share of the active ones in many files."""
+    written = []
+    for share in (0.5, 0.3):
+        network = cases.rts96()
+        data = tables_of(network.source.data)
+        ends = np.column_stack([-share * data.gen[:, 8], share * data.gen[:, 8]])
+        costs = np.zeros((2 * len(data.gen), max(data.gencost.shape[1], 8)))
+        costs[: len(data.gen), : data.gencost.shape[1]] = data.gencost
+        costs[len(data.gen) :, [0, 3]] = 1, 2
+        costs[len(data.gen) :, [4, 6]] = ends
+        costs[len(data.gen) :, 7] = 10
+        network = replace(network, source=Source("matpower", replace(data, gencost=costs)))
+        _, public = network.split("generator_limit", (-500, 500))
+        path = tmp_path / "out.m"
+        public.with_values(public.high).write_release(path, "generator_limit")
+        written.append(path.read_bytes())
+    assert written[0] == written[1]

@@ -724,6 +724,16 @@ def test_pwl_breakpoints_follow_the_released_limits(tmp_path):
     assert solve(again).cost[0] == pytest.approx(solve(wanted).cost[0], rel=1e-5)
 
 
+def test_curves_of_reactive_costs_tell_nothing_of_private_limits():
+    net = pwl_net()
+    row = {"power_type": "q", "element": 0, "et": "gen", "points": [[-31.7, 42.3, 1.5]]}
+    net.pwl_cost.loc[len(net.pwl_cost)] = row
+    bare = fmt.strip(net, "generator_limit")
+    assert "q" not in set(bare.pwl_cost["power_type"])
+    kept = fmt.strip(net, "capacity")
+    assert "q" in set(kept.pwl_cost["power_type"])
+
+
 @pytest.mark.filterwarnings("default")
 def test_warnings_of_the_libraries_are_not_shown(tmp_path):
     with warnings.catch_warnings():

@@ -49,6 +49,7 @@ REACH = (
     "on the side of 0 that it was on."
 )
 CURVES = "curves go on to the released limits; their inner points are kept."
+ENDS = "curves of reactive power end at reactive limits, which tell about the private ones."
 CIRCUITS = "lengths and circuits tell the rating of a known type; the totals of the line are kept."
 TOTALS = "the total of the line, on a length of 1 km and one circuit."
 RATED = "given on the private rating: on another base, series impedances with three digits, shunt "

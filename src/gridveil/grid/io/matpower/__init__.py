@@ -179,7 +179,8 @@ def _costs(tables: mt.CaseTables, private: Sequence[str], protected: Protected) 
         used = int(row[mt.NCOST]) * (2 if row[mt.MODEL] == mt.PIECEWISE else 1)
         row[mt.COST + used :] = 0
         longest = max(longest, used)
-    blank[:count] |= limits & (costs[:count, mt.MODEL] == mt.PIECEWISE)
+    # Curves of reactive power end at reactive limits, which tell about the private ones.
+    blank |= np.resize(limits, rows) & (costs[:, mt.MODEL] == mt.PIECEWISE)
     costs[blank, mt.COST :] = 0
     costs[blank, mt.MODEL], costs[blank, mt.NCOST] = mt.POLYNOMIAL, 3
     # How many coefficients a private cost had is not told by the width.

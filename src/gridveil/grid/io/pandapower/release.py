@@ -25,7 +25,7 @@ from gridveil.grid.io.pandapower.columns import (
     rows,
     text,
 )
-from gridveil.grid.io.pandapower.costs import cost_rows, unit_places
+from gridveil.grid.io.pandapower.costs import unit_places
 from gridveil.grid.io.pandapower.others import OTHERS, present
 from gridveil.grid.io.pandapower.star import stars_on_base
 from gridveil.grid.io.pandapower.tables import build, bus_places
@@ -276,12 +276,12 @@ def _keep_costs(net: Any, bare: Any, private: Sequence[str], protected: Protecte
     others = [name for name in private if name != "cost"]
     poly, frame = _public_costs(net, "poly_cost", private, protected), net.pwl_cost
     bare.poly_cost = _table(poly, bare.poly_cost, copied("pandapower", "poly_cost", others))
-    # Breakpoints end at the limits: the released network has its own.
+    # Breakpoints end at the limits, those of reactive power too: the released network has its own.
     hidden = protected.get("generator_limit")
     moved = [
         row
-        for row, unit in cost_rows(net, "pwl_cost")
-        if "generator_limit" in private and (hidden is None or hidden[unit])
+        for row, unit in zip(frame.index, _units_of(net, frame), strict=True)
+        if "generator_limit" in private and unit is not None and (hidden is None or hidden[unit])
     ]
     known = {
         row: _pieces(frame.at[row, "points"])
@@ -305,14 +305,17 @@ def _public_costs(
     frame: pd.DataFrame = net[table]
     if "cost" not in private:
         return frame
-    places = unit_places(net)
-    units = [
-        places.get(str(et), {}).get(at)
-        for et, at in zip(frame["et"], frame["element"], strict=True)
-    ]
     known = protected.get("cost")
+    units = _units_of(net, frame)
     kept = [unit is not None and known is not None and not known[unit] for unit in units]
     return frame[np.array(kept, dtype=bool)]
+
+
+def _units_of(net: Any, frame: pd.DataFrame) -> list[int | None]:
+    """The place of the unit that each row of a cost table is for; None if it is for none."""
+    found = unit_places(net)
+    rows_of = zip(frame["et"], frame["element"], strict=True)
+    return [found.get(str(kind), {}).get(element) for kind, element in rows_of]
 
 
 def _pieces(given: Any) -> list[list[float]]:
