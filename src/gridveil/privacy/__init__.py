@@ -13,7 +13,7 @@
 
 Nothing here knows of wind or grids, and imports go one way. To review it, read in this order (lines
 of each file in brackets; six in ten are code). The first two parts are what the guarantee rests on,
-and take less than an hour.
+and read in about an hour; to check every line of them by hand takes longer.
 
 **The guarantee.** What is wrong here breaks it.
 

@@ -1,7 +1,7 @@
 """What a step leaves an observer to tell of a small, a median and a large entry.
 
-One amount for all drowns small entries in noise and leaves large ones open. For the plan page and
-`grid info`, which look at public data, and for the owner's report on a release.
+One amount for all drowns small entries in noise and leaves large ones open. The plan page shows it
+of a stand-in; `grid info` and the owner's report show it of the real entries, to the owner alone.
 """
 
 from __future__ import annotations

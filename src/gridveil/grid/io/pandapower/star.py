@@ -146,14 +146,18 @@ def _taps(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def stars_on_base(frame: pd.DataFrame, bare: pd.DataFrame, base: float) -> None:
-    """Impedances (public) on the net's base instead of on ratings (private), with few digits."""
+    """Impedances (public) on the net's base instead of on ratings (private), with few digits.
+
+    Three pairs of windings on one rating are six numbers: with more digits than these, few ratings
+    would fit all of them.
+    """
     rating = [column(frame, f"sn_{side}_mva", "trafo3w") for side in SIDES]
     for (a, b), side in zip(PAIRS, SIDES, strict=True):
         factor = base / np.minimum(rating[a], rating[b])
         short = column(frame, f"vk_{side}_percent", "trafo3w")
         lossy = column(frame, f"vkr_{side}_percent", "trafo3w")
-        resistance = coarse(lossy * factor)
-        reactance = coarse(np.sqrt(np.maximum(short**2 - lossy**2, 0.0)) * factor)
+        resistance = coarse(lossy * factor, 1)
+        reactance = coarse(np.sqrt(np.maximum(short**2 - lossy**2, 0.0)) * factor, 2)
         bare[f"vkr_{side}_percent"] = resistance
         bare[f"vk_{side}_percent"] = np.hypot(resistance, reactance)
         bare[f"sn_{side}_mva"] = base
