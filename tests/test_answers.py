@@ -100,6 +100,18 @@ def test_grid_bundles_hold_every_answer_and_error_bars(tmp_path, call):
     assert np.median(apart / scale) < 3
 
 
+def test_error_bars_of_limits_are_written_if_all_lower_ones_are_zero(tmp_path):
+    case = gv.grid.cases.rts96()
+    case = case.with_limits(np.zeros(len(case.generators)), case.generators.p_max)
+    models = gv.grid.sample_population(case, 5, private="generator_limit")
+    call = {"parameter": "generator_limit", "alpha": 10, "epsilon": 1, "method": "laplace"}
+    paid = {"ledger": tmp_path / "ledger.sqlite", "dataset": "grid"}
+    out = gv.grid.release(case, models, **call, **paid).write(tmp_path / "out")
+    errors = pd.read_parquet(out / DEVIATIONS_FILE)
+    assert set(errors["parameter"]) == {"p_max"}
+    assert len(errors) == np.count_nonzero(case.generators.p_max)
+
+
 @pytest.mark.parametrize(("parameter", "alpha"), [("capacity", 30), ("load", 15), ("load", 5)])
 def test_error_bars_of_a_network_hold_most_real_values(parameter, alpha):
     case = gv.grid.cases.rts96(variant="paper")

@@ -124,6 +124,8 @@ def error_bars(
     for name in public.parameters:
         for column in PARAMETERS[name].columns:
             rows = np.flatnonzero(public.support[column])
+            if not len(rows):  # lower limits that are all 0, for one
+                continue
             some = slice(start, start + len(rows))
             start += len(rows)
             yield {
