@@ -299,7 +299,9 @@ class _Search:
         """Look at these models; if that takes long, at no more than are needed for some cuts."""
         at = _rounded(values, self.aim, self.rounding)
         dc = isinstance(oracle, Oracle)
-        if dc and len(self.problem.public.buses) <= _SMALL:
+        # In AC a point that was found serves on only if capacities alone change.
+        many = dc or self.problem.public.parameters != ("capacity",)
+        if many and len(self.problem.public.buses) <= _SMALL:
             return asked, oracle.at(at, asked)
         enough = _CUTS_AT_ONCE if dc else _AC_CUTS_AT_ONCE
         looks: list[Look] = []
