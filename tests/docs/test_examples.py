@@ -41,6 +41,7 @@ def reader(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of optional libraries, about their own
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pypsa")  # of pandas, about calls in PyPSA
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path, reader):
     notebook = nbformat.read(path, as_version=4)
