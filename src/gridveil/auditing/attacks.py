@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 Outcomes = NDArray[Any]
-"""Outcomes of independent runs, one a row: numbers or vectors of numbers."""
+"""Outcomes of independent runs, a row each: numbers or vectors of numbers."""
 
 Score = Callable[[Outcomes], Vector]
 

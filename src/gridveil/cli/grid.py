@@ -192,7 +192,7 @@ def solve(
         typer.Option(help="series (as PowerModels) or matpower. Default: series."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write one row a model as Parquet.")
+        Path | None, typer.Option("--output", "-o", help="Write one row per model as Parquet.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the network, loading by line: a PNG or SVG file.")

@@ -34,7 +34,7 @@ SnapshotsOption = Annotated[
     str | None,
     typer.Option(
         "--snapshots",
-        help="PyPSA: read several, as models: all, 'every 24h', or a file with one a line.",
+        help="PyPSA: read several, as models: all, 'every 24h', or a file with one per line.",
     ),
 ]
 AvailabilityOption = Annotated[

@@ -54,7 +54,7 @@ _SNIPPETS = {
 }
 _MODELS = Snippet(
     "pandas, for the models",
-    'import pandas as pd\n\nmodels = pd.read_parquet("population.parquet")  # a row a model',
+    'import pandas as pd\n\nmodels = pd.read_parquet("population.parquet")  # a row per model',
 )
 _ERRORS = Snippet(
     "pandas, error bars",

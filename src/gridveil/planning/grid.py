@@ -155,7 +155,7 @@ class Grid(Kind):
         )
 
     def effort(self, choice: Choice) -> tuple[int, int]:
-        """The paper's method takes seconds a run, the others tenths."""
+        """The paper's method takes seconds per run, the others tenths."""
         return (4, 0) if choice.method == "paper" else (10, 2)
 
     def metrics(self, choice: Choice) -> tuple[Metric, ...]:

@@ -60,7 +60,7 @@ class Results:
         return self.problem is not None or len(self.runs) >= runs
 
     def values(self, metric: str) -> list[float]:
-        """One number a run, for those in which it could be measured."""
+        """One number per run, for those in which it could be measured."""
         return [run.values[metric] for run in self.runs if metric in run.values]
 
 

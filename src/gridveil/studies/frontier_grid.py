@@ -53,7 +53,7 @@ class FrontierGrid(Study):
         return known if self.digest is None else {**known, "source": "a file"}
 
     def cells(self) -> list[Cell]:
-        """One an alpha and epsilon."""
+        """One cell for each alpha and epsilon."""
         return [
             {"method": self.method, "alpha": alpha, "epsilon": epsilon, "rounds": self.rounds}
             for alpha in self.alphas

@@ -61,7 +61,7 @@ class FrontierWind(Study):
         return {key: value for key, value in super().settings().items() if key != "source"}
 
     def cells(self) -> list[Cell]:
-        """One an alpha and epsilon."""
+        """One cell for each alpha and epsilon."""
         return [
             {"method": self.method, "alpha": alpha, "epsilon": epsilon}
             for alpha in self.alphas

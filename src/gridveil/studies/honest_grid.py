@@ -51,7 +51,7 @@ class HonestGrid(Study):
     data_seed: int = 0
 
     def cells(self) -> list[Cell]:
-        """One a version and alpha."""
+        """One cell for each version and alpha."""
         return [
             {
                 "method": version,

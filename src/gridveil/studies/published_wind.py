@@ -77,7 +77,7 @@ def noisy_weights(
     rng: np.random.Generator,
     count: int,
 ) -> Vector:
-    """So many independent noisy weights of some power, one a row: one draw for all of a row."""
+    """So many independent noisy weights of some power, a row each: one draw for all of a row."""
     scale = world.fit.ridge.delta_beta(alpha) / (epsilon * SHARE)
     return world.fit.ridge.weights(power) + rng.laplace(0.0, scale, (count, 1))
 

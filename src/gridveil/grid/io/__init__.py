@@ -269,7 +269,7 @@ def read_case(
     snapshot
         PyPSA: which snapshot to read; needed if there are several.
     snapshots
-        PyPSA: read several: ``"all"``, ``"every 24h"``, a file with one a line, or a list. They
+        PyPSA: read several: ``"all"``, ``"every 24h"``, a file with one per line, or a list. They
         are the models of a release for which no population is given, and stay in its file.
     full_availability
         PyPSA: read limits of generators with series of availability at full availability. Needed

@@ -1,4 +1,4 @@
-"""Populations as Parquet files: one row a model, one list column an array."""
+"""Populations as Parquet files: one row per model, one list column an array."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(
     size: int,
     private: tuple[str, ...],
 ) -> None:
-    """Write arrays of one row a model, with the names of their columns."""
+    """Write arrays of one row per model, with the names of their columns."""
     columns: dict[str, Any] = {MODEL: pa.array(np.arange(size))}
     for name, array in arrays.items():
         flat = pa.array(np.ascontiguousarray(array).ravel())
@@ -79,7 +79,7 @@ def read(
             f"{Path(path).name} has several columns called {twice[0]}.", remedy="Keep one of them."
         )
     if not table.num_rows:
-        raise InputError(f"{Path(path).name} has no models.", remedy="Give one row a model.")
+        raise InputError(f"{Path(path).name} has no models.", remedy="Give one row per model.")
     arrays = {}
     for name in present:
         if name != MODEL:

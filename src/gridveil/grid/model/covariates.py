@@ -32,7 +32,7 @@ class Covariates:
     Parameters
     ----------
     numbers
-        One row an entry, one column a fact.
+        One row per entry, one column a fact.
     classes
         The class of every entry: its kind and its voltage.
     """

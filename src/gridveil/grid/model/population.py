@@ -1,6 +1,6 @@
 """A population of OPF models on one network: costs, loads and generator limits of each.
 
-Every array has one row a model. Loads, limits and capacities are public multipliers of the
+Every array has one row per model. Loads, limits and capacities are public multipliers of the
 network's own values, never values: sampled values would give the nominal ones away.
 """
 
@@ -108,7 +108,7 @@ class Population:
     def write(
         self, path: str | os.PathLike[str], network: Network | PublicNetwork | None = None
     ) -> None:
-        """Write the models as Parquet: one row a model, one list column an array.
+        """Write the models as Parquet: one row per model, one list column an array.
 
         Where the network is given too, the file names its elements, and is then only ever read
         with a network of the same elements.
@@ -172,7 +172,7 @@ def sample_population(
         How many models.
     spread
         Loads and generator limits are multiplied by uniform factors in ``1 - spread`` to
-        ``1 + spread``: one a bus and one a generator (both limits alike) in every model.
+        ``1 + spread``: one for each bus and for each generator (both limits alike) in every model.
     costs
         A number: the network's costs, multiplied by uniform factors with that spread. A pair:
         linear costs, uniform between the two ends in $/MWh, in place of the network's (the paper's
@@ -298,7 +298,7 @@ def _shapes(population: Population, network: Network | PublicNetwork) -> Iterato
                 name,
                 f"shape {array.shape}",
                 f"it does not match {wanted[0]} models and {wanted[1]} {TABLE[name]}",
-                "Give one row a model and one column an element.",
+                "Give one row per model and one column an element.",
             )
 
 

@@ -106,7 +106,7 @@ def _equations(quad: Floats, slope: Floats, E: Floats, right: Floats) -> tuple[F
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """Costs, proofs and repaired solutions of some models, one row a model.
+    """Costs, proofs and repaired solutions of some models, one row per model.
 
     `cost` is the value of `x` after the repair, `bound` the dual bound, `gap` their difference
     relative to the cost (at least 1), `violation` the MW by which the repaired solution still

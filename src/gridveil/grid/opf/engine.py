@@ -52,7 +52,7 @@ _POWERS = ("cost", "bound", "violation", "error", "dispatch", "flow", "shed", "o
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solutions:
-    """Answers to a population, one row a model; None where not kept.
+    """Answers to a population, one row per model; None where not kept.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class Flows:
         return len(self.b) + (0 if self.outages is None else len(self.outages))
 
     def of(self, injection: Floats) -> Floats:
-        """Compute the flows (MW) of injections, one row a model; shifters are left out."""
+        """Compute the flows (MW) of injections, one row per model; shifters are left out."""
         if self.dense is not None:
             return self.after(np.asarray(injection @ self.dense.T))
         angle = np.zeros(injection.shape)

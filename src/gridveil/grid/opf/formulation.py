@@ -168,7 +168,7 @@ FAR = 1e7
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The numbers of some models, one row a model.
+    """The numbers of some models, one row per model.
 
     `room` is what the columns may put on each branch, `(models, 2, branches)`: along it and
     against it; flows after outages come behind the branches. `rated` marks the limits that are
@@ -277,7 +277,7 @@ class Formulation:
         return other
 
     def flow(self, x: Floats) -> Floats:
-        """Compute `F x`, one row a model."""
+        """Compute `F x`, one row per model."""
         if self._gather is not None:
             return self.flows.after(np.asarray(x @ self._gather))
         return self.flows.of(self.columns.injection(x, self.flows.buses))

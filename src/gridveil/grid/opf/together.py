@@ -75,7 +75,7 @@ def solve_together(form: Formulation, batch: Batch, wanted: Bools) -> dict[int, 
 
 @dataclass(eq=False)
 class Tableau:
-    """The simplex' state, one row a model: `basis` has the basic columns, `inverse` is B^-1."""
+    """The simplex' state, one row per model: `basis` has the basic columns, `inverse` is B^-1."""
 
     A: Floats
     b: Floats

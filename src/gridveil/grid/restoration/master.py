@@ -54,7 +54,7 @@ class Aim:
     Parameters
     ----------
     centre
-        One number an entry.
+        One number per entry.
     weight
         What a squared miss of each costs.
     low, high

@@ -194,7 +194,7 @@ class Matched:
     Parameters
     ----------
     values
-        One number an entry.
+        One number per entry.
     objective
         Misses of the costs ($/h) and the distance (MW or $/MWh), added up.
     bound
@@ -233,7 +233,7 @@ class Ground:
     models
         Those whose costs are to agree with the goals.
     goals
-        One a model.
+        One for each model.
     start
         Values to stay near.
     low, high

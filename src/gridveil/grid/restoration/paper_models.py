@@ -95,7 +95,7 @@ def describe(
     limited = np.flatnonzero(np.isfinite(network.branches.capacity))
     if len(limited) == 0:
         raise InputError("No branch of this network has a limited capacity.")
-    targets = as_vector(goal, models.size, "goal", "one a model")
+    targets = as_vector(goal, models.size, "goal", "one for each model")
     first, floor, top = (
         as_vector(values, len(limited), name, "one a limited branch")
         for values, name in ((start, "start"), (low, "low"), (high, "high"))

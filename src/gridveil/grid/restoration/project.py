@@ -117,7 +117,7 @@ class Served:
     Parameters
     ----------
     values
-        One number an entry.
+        One number per entry.
     without_margin
         How many models are served, but not with the margin.
     unserved

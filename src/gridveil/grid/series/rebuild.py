@@ -117,7 +117,7 @@ def _totals(clock: Clock, guess: Floats, answers: Answers, waves: int) -> Floats
 
 
 def _smoothed(series: Floats, deviation: float) -> Floats:
-    """Noisy series over days, one a column, with each frequency kept as far as it shows.
+    """Noisy series over days, a column each, with each frequency kept as far as it shows.
 
     The power of a frequency is the mean over its neighbours, less that of the noise. Frequencies of
     the year and of the week stand out alone: they count for themselves.

@@ -113,7 +113,7 @@ def read_series(
     Raises
     ------
     InputError
-        For a table that is no series of this network's loads. No private value is quoted.
+        If a table is not a series of this network's loads. No private value is quoted.
     """
     if not isinstance(network, Network):
         raise wrong_type("Network", network, remedy="Read one with read_case.")

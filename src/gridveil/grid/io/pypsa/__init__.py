@@ -95,7 +95,7 @@ def read(
         Whether limits of generators with series of p_max_pu or p_min_pu are those at full
         availability (0 to p_nom) instead of those at the snapshot. A released file says so itself.
     snapshots
-        Which ones to read, if several: ``"all"``, ``"every 24h"``, a file with one a line, or a
+        Which ones to read, if several: ``"all"``, ``"every 24h"``, a file with one per line, or a
         list. They become the models that a release serves by default.
 
     Raises

@@ -62,7 +62,7 @@ def chosen(network: Any, asked: str | Path | Sequence[Any]) -> tuple[Any, ...]:
         absent = sorted(names - {str(label) for label in found})
         raise InputError(
             f"The PyPSA network has no snapshot {absent[0] if absent else 'of these'!r}.",
-            remedy="Use some of n.snapshots, one a line.",
+            remedy="Use some of n.snapshots, one per line.",
         )
     return found
 

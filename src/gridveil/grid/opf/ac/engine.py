@@ -41,7 +41,7 @@ class AcStatus(IntEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AcSolutions:
-    """Answers to a population, one row a model.
+    """Answers to a population, one row per model.
 
     Parameters
     ----------
