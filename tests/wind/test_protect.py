@@ -244,6 +244,17 @@ def test_finer_records_without_times_count_as_many_times_more_for_a_day(tmp_path
     assert day.steps(replace(bare, entries=240)) == day.steps(replace(bare, entries=0)) == 24
 
 
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.filterwarnings("ignore:alpha of power")
+def test_a_statement_about_days_says_if_an_earlier_release_had_no_times(tmp_path, timed):
+    ledger, call = tmp_path / "l.db", {"epsilon": 1, "alpha": "100%", "method": "laplace"}
+    first = records() if timed else records(time=None, key="when")
+    gv.wind.plan(first, **call).charge(Ledger(ledger))
+    made = gv.wind.release(records(), protect="day", ledger=ledger, dataset="farm", **call)
+    said = [line for line in made.statement.body["limitations"] if "did not name its times" in line]
+    assert len(said) == (not timed)
+
+
 def test_a_step_survives_the_ledger():
     step = Step(Fraction(1, 2), "of capacity", {"A": Fraction(3)}, "kW", "day", {"day": 144}, "UTC")
     assert Step.from_json(step.to_json()) == step

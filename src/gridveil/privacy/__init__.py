@@ -32,9 +32,9 @@ and read in about an hour; to check every line of them by hand takes longer.
    and that only what has noise is ``answered``.
 6. `ledger.steps` (185): how many steps make up another. Check `Step.steps`. `ledger.meaning` (100):
    what an entry says.
-7. `ledger.totals` (257): what entries add up to. Check `counts`, which is all of the arithmetic,
+7. `ledger.totals` (263): what entries add up to. Check `counts`, which is all of the arithmetic,
    `in_force`, and what is refused.
-8. `ledger.names` (59): under which name. `ledger.ledger` (304): what is paid for, and charging.
+8. `ledger.names` (59): under which name. `ledger.ledger` (307): what is paid for, and charging.
    Check that the refusals, the sum and the new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
@@ -46,7 +46,7 @@ tests/privacy/test_team_ledger.py try. A quarter of an hour more.
    lost answers; `ledger.tables` (136), who may do what; `ledger.postgres` (145), connections.
    `ledger.moving` (107): there is one ledger at a time.
 
-**What is said.** `statement` (231): what a release says of all this. Check `make_statement`: each
+**What is said.** `statement` (239): what a release says of all this. Check `make_statement`: each
 figure is the account's or the ledger's. `record` (111): what was promised, what each mechanism did,
 and returned.
 

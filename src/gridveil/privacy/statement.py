@@ -31,6 +31,10 @@ STATEMENT_FILE = "release.json"
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _GROUPS = (2, 5, 10)
+_PERIOD = (
+    "An earlier release of this data did not name its times. What all releases tell of a block of "
+    "time takes for granted that it covers the same period as this one, evenly."
+)
 _SOFTWARE = ("opendp", "numpy", "scipy", "clarabel", "pyarrow", "pandas")
 
 
@@ -193,7 +197,10 @@ def make_statement(account: Account, facts: Facts) -> Statement:
                 "settings": dict(facts.restoration.settings),
                 "sees_private_data": False,
             },
-            "limitations": list(facts.limitations),
+            "limitations": [
+                *facts.limitations,
+                *([_PERIOD] if charge is not None and charge.assumed else []),
+            ],
             "software": dict(_software()),
             "files": [],
         }

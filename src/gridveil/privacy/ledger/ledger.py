@@ -80,8 +80,9 @@ class Terms:
 class Charge:
     """A charge that the ledger accepted; `spent` is about steps of the `reference`.
 
-    The last two are all charges' epsilon for a step of this release's own alpha, and for a whole
-    value, anywhere in the range that this release gives.
+    The next two are all charges' epsilon for a step of this release's own alpha, and for a whole
+    value, anywhere in the range that this release gives. `assumed` says whether they take for
+    granted that charges without times cover the same period.
     """
 
     ledger: str
@@ -96,6 +97,7 @@ class Charge:
     cap: Fraction | None
     epsilon_for_alpha: Fraction
     epsilon_over_range: Fraction
+    assumed: bool
 
 
 class Ledger:
@@ -185,6 +187,7 @@ class Ledger:
             totals.cap,
             totals.epsilon_for(own),
             totals.epsilon_for({o.key: replace(own[o.key], alpha=o.width) for o in adjacency}),
+            totals.without_times(own),
         )
 
     def record_release(self, charge: Charge, statement_sha256: str) -> None:

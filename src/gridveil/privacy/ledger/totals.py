@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from gridveil.errors import InputError, LedgerRefused
-from gridveil.privacy.adjacency import Adjacency, blocks_in
+from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
 from gridveil.privacy.ledger.identity import Known
 from gridveil.privacy.ledger.meaning import Aborted, Capped, Charged, Referenced, Released, Said
 from gridveil.privacy.ledger.steps import ANY, Declared, Step
@@ -91,6 +91,12 @@ class Totals(Known):
     def epsilon_for(self, moves: Mapping[str, Step]) -> Fraction:
         """The epsilon of all charges together for one entry or block that moves so far."""
         return sum((counts(one, moves) for one in self.paid), Fraction(0))
+
+    def without_times(self, moves: Mapping[str, Step]) -> bool:
+        """Whether that takes the period of a charge for granted, since its times are not known."""
+        blocks = [key for key, step in moves.items() if step.block != ENTRY]
+        known = [one.steps[key].members for one in self.paid for key in blocks if key in one.steps]
+        return not all(known)
 
     # -- the next entry -----------------------------------------------------------------------
 
