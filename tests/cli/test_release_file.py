@@ -60,7 +60,7 @@ def test_the_keys_are_the_options_of_the_command(kind):
         "grid": {
             "alpha", "parameter", "epsilon", "method", "range", "public_curves", "only",
             "unlimited_above", "full_availability", "max_loading", "power_factor", "protect",
-            "time", "public_dispatch",
+            "time", "public_dispatch", "limit_ratios",
         },
     }[kind]  # fmt: skip
     methods = {"wind": BY_NAME, "grid": {**METHODS, **SERIES}}[kind].values()

@@ -192,6 +192,39 @@ def test_all_limits_of_a_line_are_its_released_capacity(tmp_path):
     assert seen == 56
 
 
+def test_limits_of_durations_and_sides_follow_public_ratios(tmp_path):
+    given = {"epsilon": 1, "alpha": 10, "limits": (1, 5000), "method": "laplace", "seed": 1}
+    read = read_case(network("micro_grid_be_network"))
+    ratios = {"25s": 1.25, "side2": 1.5}
+    made = grid.release(read, **given, limit_ratios="25s=1.25, side2=1.5")
+    body = made.statement.body
+    assert body["settings"]["limit_ratios"] == ratios
+    assert "ratios of limits" in body["published_in_clear"]
+    assert any("25s 1.25, side2 1.5" in one for one in body["limitations"])
+    made.data.write_release(tmp_path / "out.xiidm", "capacity")
+    limits = pp.network.load(str(tmp_path / "out.xiidm")).get_operational_limits().reset_index()
+    assert len(limits) == 56
+    _, layout = build(made.public.source.data)
+    capacity = {
+        (branch.element.get("id"), side): (value * 1e3 / np.sqrt(3) / voltage, len(branch.sides))
+        for branch, value in zip(layout.branches, made.data.branches.capacity, strict=True)
+        for side, voltage in zip(branch.sides, branch.voltages, strict=True)
+    }
+    sides = {"ONE": "1", "TWO": "2", "THREE": "3", "NONE": ""}
+    used = set()
+    for one in limits.itertuples():
+        value, ends = capacity[one.element_id, sides[one.side]]
+        factor = ratios["side2"] if one.side == "TWO" and ends == 2 else 1.0
+        factor *= ratios["25s"] if one.acceptable_duration == 25 else 1.0
+        assert one.value == pytest.approx(value * factor, rel=1e-14)
+        used.add(factor)
+    assert used == {1.0, 1.25, 1.5}
+    assert np.array_equal(
+        made.data.branches.capacity.round(9),
+        read_case(tmp_path / "out.xiidm").branches.capacity.round(9),
+    )
+
+
 @pytest.mark.parametrize("name", ["micro_grid_be_network", "four_substations_node_breaker_network"])
 def test_voltages_are_those_of_the_source_if_its_dispatch_is_public(name, tmp_path):
     one = network(name)

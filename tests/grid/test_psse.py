@@ -192,6 +192,43 @@ def test_elements_that_are_declared_public_keep_what_they_have(tmp_path):
     assert sum("77.0, 77.0, 77.0" in line for line in theirs) == 1
 
 
+@pytest.mark.parametrize(("version", "given"), [(33, "B=1.1,C=1.25"), (35, {"2": 1.1, "3": 1.25})])
+def test_further_ratings_follow_public_ratios(version, given, tmp_path):
+    network = read(tmp_path, version)
+    how = {"epsilon": 1, "alpha": 5, "method": "laplace", "limits": (1, 900)}
+    public = grid.plan(network, **how, limit_ratios=given).problem.public
+    said = [one.reason for one in public.changes if "RATEB" in one.columns]
+    assert version == 35 or "declared public multiply it" in said[0]
+    # The first is what stands in for a private one too.
+    made = public.with_values(np.array([1.0, 20, 30, 40, 50, 60])[: public.entries])
+    made.write_release(tmp_path / "out.raw", "capacity")
+    text = (tmp_path / "out.raw").read_text()
+    assert "1.0, 1.1, 1.25" in text
+    assert "20.0, 22.0, 25.0" in text
+    assert read_case(tmp_path / "out.raw").branches.capacity.tolist() == (
+        made.branches.capacity.tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("B=0.9", "between 1 and 10"),
+        ("B=1.1,B=1.2", "a name once"),
+        ("B", "between 1 and 10"),
+        (1.1, "names of limits"),
+        ({"B": "much"}, "between 1 and 10"),
+        ("900s=1.1", "Those of this file are B, C"),
+    ],
+)
+def test_ratios_that_can_not_be_used_are_refused(given, words, tmp_path):
+    network, how = read(tmp_path), {"epsilon": 1, "alpha": 5, "limits": (1, 900)}
+    with pytest.raises(InputError, match=words):
+        grid.plan(network, **how, method="laplace", limit_ratios=given)
+    with pytest.raises(InputError, match="not private here"):
+        grid.plan(network, **how, method="laplace", parameter="load", limit_ratios="B=1.1")
+
+
 @pytest.mark.parametrize("name", ["ieee14", "ieee118", "ieee300"])
 def test_what_pypowsybl_writes_is_read_and_pypowsybl_reads_a_release(name, tmp_path):
     pp = pytest.importorskip("pypowsybl", reason="pypowsybl is not installed")

@@ -130,6 +130,13 @@ def release(
             "public, and they have no limit."
         ),
     ] = None,
+    limit_ratios: Annotated[
+        str | None,
+        typer.Option(
+            help="capacity: public ratios of a line's further limits to its capacity: "
+            "'1200s=1.1, 600s=1.2, side2=1.05', or 'B=1.1, C=1.2'. 1 without one."
+        ),
+    ] = None,
     series: SeriesOption = None,
     protect: ProtectOption = None,
     time: TimeOption = None,
@@ -168,7 +175,7 @@ def release(
     else:
         alone: dict[str, Any] = {"--population": population, "--power-factor": power_factor}
         alone |= {"--public-curves": public_curves or None}
-        alone |= {"--public-dispatch": public_dispatch or None}
+        alone |= {"--public-dispatch": public_dispatch or None, "--limit-ratios": limit_ratios}
         check_alone({**alone, "--only": only, "--unlimited-above": unlimited_above}, parameter)
         check_method(method, usual=_USUAL)
     inputs = [case, *(str(one) for one in (population, series) if one is not None)]
@@ -206,6 +213,7 @@ def release(
             public_dispatch=public_dispatch,
             only=typed.rules(only),
             unlimited_above=unlimited_above,
+            limit_ratios=limit_ratios,
             power_factor=power_factor,
             progress=progress,
             **read_options(_ALL, method, options),

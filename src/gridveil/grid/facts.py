@@ -53,6 +53,10 @@ _DISPATCH = (
     "Set points of units are those of the file, by their owner's declaration: if they come from a "
     "dispatch of the real network, capacities of lines that were full can be worked out from them."
 )
+_RATIOS = (
+    "Further limits of a line (durations, sides, ratings) are its released capacity times public "
+    "ratios, by their owner's declaration: {}; 1 for all others."
+)
 _CURVES = (
     "Breakpoints and slopes of piecewise-linear costs were declared public: limits that they were "
     "made from can be worked out from them."
@@ -105,6 +109,11 @@ def facts(
         known["public_dispatch"] = True
         clear.append("set points of units")
         limitations.append(_DISPATCH)
+    if declared.limit_ratios:
+        known["limit_ratios"] = dict(declared.limit_ratios)
+        clear.append("ratios of limits")
+        said = (f"{name} {ratio:.10g}" for name, ratio in declared.limit_ratios.items())
+        limitations.append(_RATIOS.format(", ".join(said)))
     if "load" in public.parameters:
         known["power_factor"] = declared.power_factor
     clear += declared.published(public.parameters)

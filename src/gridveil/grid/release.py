@@ -290,6 +290,7 @@ def plan(
     public_dispatch: bool = False,
     only: str | Mapping[str, str] | None = None,
     unlimited_above: float | None = None,
+    limit_ratios: str | Mapping[str, float] | None = None,
     power_factor: float | None = None,
     progress: Progress = silent,
     **options: Any,
@@ -332,6 +333,9 @@ def plan(
     unlimited_above
         Capacities: ratings from here on (MW) are placeholders, and these lines have no limit.
         Which lines they are becomes public.
+    limit_ratios
+        Capacities: public ratios of a line's further limits to its capacity, by duration, side or
+        rating: ``"1200s=1.1, 600s=1.2"``, ``{"B": 1.1}``. Those without one have ratio 1.
     power_factor
         Loads: the public power factor of all of them. Released loads have the reactive power that
         follows from it; none without it.
@@ -350,7 +354,7 @@ def plan(
     parameters = check_parameters(parameter)
     chosen = options_of(METHODS, method, options).check_parameters(parameters)
     total = Budget(epsilon).total
-    declarations = unlimited_above, public_curves, power_factor, public_dispatch
+    declarations = unlimited_above, public_curves, power_factor, public_dispatch, limit_ratios
     said = declared(parameters, only, *declarations)
     # Nothing is asked about private values.
     hidden = {name: said.chosen(network, name) for name in parameters}

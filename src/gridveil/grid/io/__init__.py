@@ -23,6 +23,9 @@ population, or None; PyPSA has it (its snapshots).
 ``set_points(data)`` are those of all units in the order of the network (MW), for an owner who
 declares them public; PyPSA has none.
 
+``limit_names(data)`` are the limits that lines have beside their capacity: durations, sides,
+further ratings. MATPOWER, PSS/E and powsybl have it.
+
 ``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
 and what to do; pandapower has it.
 
@@ -92,6 +95,9 @@ class Source:
         Which elements a parameter was taken out of, by parameter; of all where nothing is said.
     dispatch
         Set points of all units (MW) that a release publishes, if its owner declared them public.
+    limit_ratios
+        Public ratios of a line's further limits to its capacity, by their `limit_names`; 1 for
+        those without one.
     """
 
     kind: str
@@ -99,6 +105,7 @@ class Source:
     private: tuple[str, ...] = ()
     protected: Protected = field(default_factory=dict, repr=False)
     dispatch: NDArray[np.float64] | None = field(default=None, repr=False)
+    limit_ratios: Mapping[str, float] = field(default_factory=dict)
 
 
 def module_of(kind: str) -> Any:

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-from gridveil.errors import InputError
-from gridveil.grid.io import Source, module_of, protected_elements
+from gridveil.grid.io import Source, protected_elements
 from gridveil.grid.model.network import Bools, Floats, Generators, Ints, Network
 
 ENDLESS_MW = 1e8
@@ -79,24 +78,6 @@ def sides_of_limits(units: Generators, hidden: Bools) -> Generators:
         for limit, side in ((units.q_min, -1.0), (units.q_max, 1.0))
     )
     return replace(units, q_min=low, q_max=high)
-
-
-def with_set_points(stripped: Source | None, source: object) -> Source:
-    """A stripped source with the set points of the file, which its owner declared public.
-
-    Raises
-    ------
-    InputError
-        If the file has none.
-    """
-    known = module_of(source.kind) if isinstance(source, Source) else None
-    if stripped is None or not isinstance(source, Source) or not hasattr(known, "set_points"):
-        raise InputError(
-            "public_dispatch is about set points of units, which this network's file does not "
-            "have.",
-            remedy="Leave it out (--public-dispatch).",
-        )
-    return replace(stripped, dispatch=module_of(source.kind).set_points(source.data))
 
 
 def released_dispatch(network: Network) -> Floats:

@@ -10,6 +10,7 @@ from gridveil.grid.io.fate_words import (
     LOADS,
     NAMES,
     NOISE,
+    RATED_AS,
     REACH,
     REACTIVE,
     RESULTS,
@@ -23,13 +24,12 @@ _BRANCHES = "line twoWindingsTransformer threeWindingsTransformer danglingLine"
 _LIMITS = "currentLimits apparentPowerLimits activePowerLimits"
 _AT = "bus connectableBus node"
 _ENDS = "voltageLevelId bus connectableBus node selectedOperationalLimitsGroupId"
-_RATED_AS = "as the released first rating."
 _ON_RATING = "if given on a rating: on the system's base with three digits, no magnetising."
 _PARTS = "other parts of the private load, or near a multiple of it: 0 in this release."
 _REGULATED = "what a phase shifter holds is often a limit: it stays at its tap in the release."
 _LINE = (
     "one limit for a line: all of its sides and durations follow the released capacity by public "
-    "ratios."
+    "ratios, 1 if none is given."
 )
 
 _OWNERS = "O1 F1 O2 F2 O3 F3 O4 F4"
@@ -184,9 +184,9 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "psse": (
         Rule("BRANCH", " ".join(_FIRST), "capacity", "released", NOISE),
-        Rule("BRANCH", _others(_RATES, " ".join(_FIRST)), "capacity", "rewritten", _RATED_AS),
+        Rule("BRANCH", _others(_RATES, " ".join(_FIRST)), "capacity", "rewritten", RATED_AS),
         Rule("TRANSFORMER", _FIRST_OF, "capacity", "released", NOISE),
-        Rule("TRANSFORMER", _others(_WINDING_RATES, _FIRST_OF), "capacity", "rewritten", _RATED_AS),
+        Rule("TRANSFORMER", _others(_WINDING_RATES, _FIRST_OF), "capacity", "rewritten", RATED_AS),
         Rule(
             "TRANSFORMER",
             f"CZ CM MAG1 MAG2 {_PAIRS}",

@@ -22,6 +22,7 @@ from gridveil.grid.io.fate_words import (
     NOISE,
     OF_TYPE,
     RATED,
+    RATED_A,
     REACH,
     RESULTS,
     SCALING,
@@ -125,7 +126,7 @@ KEPT: dict[str, dict[str, str]] = {
 RULES: dict[str, tuple[Rule, ...]] = {
     "matpower": (
         Rule("branch", "RATE_A", "capacity", "released", NOISE),
-        Rule("branch", "RATE_B RATE_C", "capacity", "rewritten", "as the released RATE_A."),
+        Rule("branch", "RATE_B RATE_C", "capacity", "rewritten", RATED_A),
         Rule("bus", "PD", "load", "released", NOISE),
         Rule("bus", "QD", "load", "rewritten", FACTOR),
         Rule("gen", "PMAX PMIN", "generator_limit", "released", NOISE),

@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.io.fate_table import KEPT, RULES
-from gridveil.grid.io.fate_words import DISPATCH, EVERY, UNREAD, Fate, Rule
+from gridveil.grid.io.fate_words import DISPATCH, EVERY, RATED_A, RATED_AS, UNREAD, Fate, Rule
 
 Bools = NDArray[np.bool_]
 CHANGED = "changed_columns"
 """The statement's key of the list."""
 FATES: tuple[Fate, ...] = ("dropped", "released", "rewritten")
 """From strong to weak: of several private parameters the strongest decides."""
+TIMES = "Ratios that are declared public multiply it."
 KEPT_ROWS = "Elements that are declared public keep theirs."
 
 
@@ -117,6 +118,7 @@ def changes(
     partial: Collection[str] = (),
     *,
     dispatched: bool = False,
+    ratios: bool = False,
 ) -> tuple[Change, ...]:
     """All columns of a file that its release does not have as they were, with the reasons.
 
@@ -132,6 +134,8 @@ def changes(
         The parameters that are private of some elements only.
     dispatched
         Whether set points of units are declared public, and kept.
+    ratios
+        Whether ratios of further ratings to the first are declared public.
     """
     whole = tuple(name for name in parameters if name not in partial)
     found: dict[tuple[str, Fate, str], list[str]] = {}
@@ -141,6 +145,8 @@ def changes(
             if rule is not None and not (dispatched and rule.reason == DISPATCH):
                 kept = len(whole) < len(parameters) and _kept(kind, table, column, whole)
                 reason = f"{rule.reason} {KEPT_ROWS}" if kept else rule.reason
+                if ratios and rule.reason in (RATED_A, RATED_AS):
+                    reason = f"{reason} {TIMES}"
                 names = found.setdefault((_plain(table), rule.fate, reason), [])
                 names.append(_plain(column))
     return tuple(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
 from gridveil.grid.io import Protected, Source, module_of
-from gridveil.grid.io.dispatch import sides_of_limits, with_set_points, without_reactive_copies
+from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Bools, Floats, Network, Table, as_floats
@@ -263,9 +263,7 @@ def _split(
         support |= found
     network = declared.network(network)
     rows = {name: declared.chosen(network, name) for name in declared.only}
-    source = _stripped(network.source, parameters, rows)
-    if declared.public_dispatch:
-        source = with_set_points(source, network.source)
+    source = declared.source(_stripped(network.source, parameters, rows), network.source)
     public = _without_copies(network, ranges, support, source, rows)
     if "generator_limit" in parameters and not declared.public_curves:
         _refuse_curves(network, support["p_min"] | support["p_max"])
@@ -396,4 +394,5 @@ def _changes(source: Any, parameters: tuple[str, ...], declared: Declared) -> tu
         return ()
     present = module_of(source.kind).columns(source.data)
     known = source.kind, present, parameters, declared.only
-    return changes(*known, dispatched=declared.public_dispatch)
+    ratios = bool(declared.limit_ratios)
+    return changes(*known, dispatched=declared.public_dispatch, ratios=ratios)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Source, module_of
+from gridveil.grid.io.declarations import read_ratios, with_declared
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.privacy.ledger import PART
@@ -57,6 +58,8 @@ class Declared:
         That of all private loads, which gives their released reactive power; None: they have none.
     public_dispatch
         Whether set points of units are public.
+    limit_ratios
+        Public ratios of further limits of lines to their capacity, by name.
     """
 
     only: Mapping[str, str] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class Declared:
     public_curves: bool = False
     power_factor: float | None = None
     public_dispatch: bool = False
+    limit_ratios: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def reactive_ratio(self) -> float:
@@ -91,6 +95,12 @@ class Declared:
         """The parts of private parameters that are published, in the words of the ledger."""
         parts = ((name, self.protects(name)) for name in parameters)
         return [f"{name} {PART} {part}" for name, part in parts if part]
+
+    def source(self, stripped: Source | None, source: object) -> Source | None:
+        """A stripped source with what is declared beside it."""
+        return with_declared(
+            stripped, source, dispatch=self.public_dispatch, ratios=self.limit_ratios
+        )
 
     def network(self, network: Network) -> Network:
         """The network without the placeholders."""
@@ -142,6 +152,7 @@ def declared(
     public_curves: bool,
     power_factor: float | None = None,
     public_dispatch: bool = False,
+    limit_ratios: str | Mapping[str, float] | None = None,
 ) -> Declared:
     """What an owner declares, checked.
 
@@ -184,10 +195,15 @@ def declared(
             "Set points of units tell loads, limits and costs, and these are private here.",
             remedy="Leave public_dispatch out (--public-dispatch): it is for private capacities.",
         )
+    ratios = read_ratios(limit_ratios)
+    if ratios and "capacity" not in parameters:
+        raise InputError(
+            "limit_ratios are about capacities, which are not private here.", remedy="Leave it out."
+        )
     read = {name: ",".join(sorted(_term(part) for part in _parts(rules[name]))) for name in rules}
     above = None if unlimited_above is None else float(unlimited_above)
     factor = None if power_factor is None else float(power_factor)
-    return Declared(read, above, bool(public_curves), factor, bool(public_dispatch))
+    return Declared(read, above, bool(public_curves), factor, bool(public_dispatch), ratios)
 
 
 def pairs(real: Network, released: Network, name: str, declared: Declared) -> tuple[Floats, Floats]:

@@ -112,8 +112,10 @@ def write_release(
     if "capacity" in private:
         branch = tables.branch.copy()
         hidden = protected_elements(network, "capacity", len(branch))
-        for at in (mt.RATE_B, mt.RATE_C):
-            branch[:, at] = np.where(hidden, branch[:, mt.RATE_A], branch[:, at])
+        ratios = source.limit_ratios if isinstance(source, Source) else {}
+        for name, at in _FURTHER.items():
+            rate = branch[:, mt.RATE_A] * ratios.get(name, 1.0)
+            branch[:, at] = np.where(hidden, rate, branch[:, at])
         tables = replace(tables, branch=branch)
     if path is not None:
         remark = f"{', '.join(private)} as released; release.json lists what else is not as it was."
@@ -140,6 +142,12 @@ def strip(
     return bare
 
 
+def limit_names(data: Data) -> tuple[str, ...]:
+    """The ratings beside the first."""
+    return tuple(_FURTHER)
+
+
+_FURTHER = {"B": mt.RATE_B, "C": mt.RATE_C}
 _ELEMENTS = {"bus": "buses", "gen": "generators", "branch": "branches"}
 
 

@@ -10,7 +10,7 @@ What is read, in the words of XIIDM, to which every one of these formats is turn
 - **branches**: lines, transformers with two windings, the three sides of transformers with three,
   dangling lines, in this order. The capacity is *one* number for a line: the least of its permanent
   limits (MVA; ampere by nominal voltage) in the groups of limits that are selected. All limits of
-  the sides and durations of a released line are this number.
+  the sides and durations of a released line are this number, times public ratios.
 
 Batteries, HVDC lines and generation at far ends are public and constant, and a note says so.
 Shunts draw what their conductance does.
@@ -44,7 +44,7 @@ from gridveil.grid.io import (
 from gridveil.grid.io.dispatch import reactive_reach, released_dispatch
 from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
-from gridveil.grid.io.powsybl.tables import build
+from gridveil.grid.io.powsybl.tables import build, duration, limits_of
 from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, number, parse, text_of
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Floats, Network
@@ -138,7 +138,9 @@ def write_release(
     bare = source.data if source.private else strip(source.data, private)
     tree = Tree(copy.deepcopy(bare.root), bare.origin)
     before, layout = build(tree)
-    put(layout, before, network)
+    own = protected_elements(network, "capacity", len(network.branches))
+    released = own if "capacity" in private else None
+    put(layout, before, network, released, source.limit_ratios)
     put_dispatch(layout, released_dispatch(network))
     if "generator_limit" in private:
         hidden = protected_elements(network, "generator_limit", len(network.generators))
@@ -157,6 +159,15 @@ def set_points(tree: Tree) -> Floats:
 def bus_facts(tree: Tree) -> dict[str, NDArray[Any]]:
     """Public facts of buses, for rules of what is protected."""
     return {"voltage": np.array(build(tree)[1].places.voltages)}
+
+
+def limit_names(tree: Tree) -> tuple[str, ...]:
+    """Sides and durations of limits that lines have."""
+    known = [one for branch in build(tree)[1].branches for one in limits_of(branch)]
+    sides = {"side2" for _, _, side, _ in known if side == "side2"}
+    temporary = (one for limits, *_ in known for one in limits.iter("temporaryLimit"))
+    lasting = {duration(one) for one in temporary if "value" in one.attrib} - {""}
+    return *sides, *sorted(lasting, key=lambda name: (len(name), name), reverse=True)
 
 
 def why_none(tree: Tree, parameter: str) -> tuple[str, str] | None:

@@ -7,21 +7,34 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io.powsybl.tables import Layout, Limited, limits_of
+from gridveil.grid.io.declarations import Ratios
+from gridveil.grid.io.powsybl.tables import Layout, Limited, duration, limits_of
 from gridveil.grid.io.powsybl.tree import number
 from gridveil.grid.model.network import Bools, Floats, Network
 
 
-def put(layout: Layout, old: Network, new: Network) -> None:
-    """Write into the tree of `layout`, which reads as `old`, every value of `new` that differs."""
+def put(
+    layout: Layout,
+    old: Network,
+    new: Network,
+    released: Bools | None = None,
+    ratios: Ratios | None = None,
+) -> None:
+    """Write into the tree of `layout`, which reads as `old`, every value of `new` that differs.
+
+    Limits of branches with `released` capacities are written even if nothing differs.
+    """
     sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
     if sizes[0] != sizes[1]:
         raise InputError(
             "The network has other buses, generators or branches than the file it came from.",
             remedy="Change values only, not the elements.",
         )
-    for at in np.flatnonzero(old.branches.capacity != new.branches.capacity):
-        put_limit(layout.branches[at], float(new.branches.capacity[at]))
+    changed = old.branches.capacity != new.branches.capacity
+    if released is not None:
+        changed |= released & np.isfinite(new.branches.capacity)
+    for at in np.flatnonzero(changed):
+        put_limit(layout.branches[at], float(new.branches.capacity[at]), ratios or {})
     _put_load(layout, old, new)
     units, before = new.generators, old.generators
     for name, mine, theirs in (
@@ -39,15 +52,15 @@ def put(layout: Layout, old: Network, new: Network) -> None:
         )
 
 
-def put_limit(branch: Limited, capacity: float) -> None:
-    """One capacity (MW) for all sides and durations of a branch; none if it is infinite."""
-    for limits, unit, _ in list(limits_of(branch)):
-        value = repr(capacity / unit)
+def put_limit(branch: Limited, capacity: float, ratios: Ratios) -> None:
+    """One capacity (MW), times ratios, for all sides and durations; no limit if it is infinite."""
+    for limits, unit, side, _ in list(limits_of(branch)):
+        value = capacity / unit * ratios.get(side, 1.0)
         if "permanentLimit" in limits.attrib:
-            limits.set("permanentLimit", value)
+            limits.set("permanentLimit", repr(value))
         for one in limits.iter("temporaryLimit"):
             if "value" in one.attrib:
-                one.set("value", value)
+                one.set("value", repr(value * ratios.get(duration(one), 1.0)))
     if not np.isfinite(capacity):
         drop_limits(branch)
 

@@ -49,21 +49,31 @@ class Layout:
     """Loads and far ends of lines that are connected, and their buses."""
 
 
-def limits_of(branch: Limited) -> Iterator[tuple[ET.Element, float, bool]]:
-    """Every set of limits of a branch, the MVA of one of its units, and whether it is in use."""
+def limits_of(branch: Limited) -> Iterator[tuple[ET.Element, float, str, bool]]:
+    """Every set of limits of a branch, the MVA of its unit, its side, and whether it is in use.
+
+    A branch with limits at one end has no side to name.
+    """
     for side, voltage in zip(branch.sides, branch.voltages, strict=True):
         chosen = branch.element.get(f"selectedOperationalLimitsGroupId{side}")
         for group in branch.element.findall(f"operationalLimitsGroup{side}"):
             for kind in LIMITS:
                 for found in group.findall(kind):
                     unit = math.sqrt(3) * voltage / 1000 if kind == "currentLimits" else 1.0
-                    yield found, unit, group.get("id") == chosen
+                    name = f"side{side}" if len(branch.sides) > 1 else ""
+                    yield found, unit, name, group.get("id") == chosen
+
+
+def duration(limit: ET.Element) -> str:
+    """How long a temporary limit may last, as ratios name it; empty if it may for ever."""
+    seconds = limit.get("acceptableDuration")
+    return "" if seconds is None else f"{seconds}s"
 
 
 def _capacity(branch: Limited) -> float:
     found = [
         number(limits, "permanentLimit", math.inf) * unit
-        for limits, unit, used in limits_of(branch)
+        for limits, unit, _, used in limits_of(branch)
         if used
     ]
     return min(found, default=math.inf)

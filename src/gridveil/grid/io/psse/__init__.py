@@ -12,8 +12,8 @@ Two-terminal DC lines are public and carry their set power; switching devices, V
 multi-terminal DC lines, FACTS, GNE devices and induction machines are refused.
 
 Writing changes single numbers in the original text. A release is a new text from the allow-list of
-`fates`: all ratings of a line are its released capacity, and impedances of transformers that are
-given on ratings are on the system's base.
+`fates`: all ratings of a line are its released capacity (times public ratios), and impedances of
+transformers that are given on ratings are on the system's base.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source
+from gridveil.grid.io import Source, protected_elements
 from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.psse.release import columns, published_impedance, strip
 from gridveil.grid.io.psse.tables import Layout, Rows, build
 from gridveil.grid.io.psse.text import Field, RawText, Record, layout, scan
 from gridveil.grid.model.checks import readable
-from gridveil.grid.model.network import Floats, Network
+from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
@@ -96,7 +96,8 @@ def write_release(
     raw = _raw(network)
     bare = raw if network.source.private else strip(raw, private)
     before, rows = build(bare)
-    edits = [*_put(bare, rows, before, network, every="capacity" in private)]
+    own = protected_elements(network, "capacity", len(network.branches))
+    edits = [*_put(bare, rows, before, network, own if "capacity" in private else None)]
     units = Rows(bare, "GEN")
     for record, power in zip(rows.generators, released_dispatch(network), strict=True):
         edits.append((_field(units, record, "PG"), _number(power)))
@@ -135,8 +136,13 @@ def why_none(raw: RawText, parameter: str) -> tuple[str, str] | None:
     return None
 
 
-def _put(raw: RawText, rows: Layout, old: Network, new: Network, every: bool = False) -> Edits:
-    """What to change in the text, which reads as `old`, so that it reads as `new`."""
+def _put(
+    raw: RawText, rows: Layout, old: Network, new: Network, released: Bools | None = None
+) -> Edits:
+    """What to change in the text, which reads as `old`, so that it reads as `new`.
+
+    Of branches with `released` capacities all ratings change.
+    """
     sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
     if sizes[0] != sizes[1]:
         raise InputError(
@@ -146,17 +152,21 @@ def _put(raw: RawText, rows: Layout, old: Network, new: Network, every: bool = F
     tables = {name: Rows(raw, name) for name in ("BRANCH", "TRANSFORMER", "LOAD", "GEN")}
     known = layout(raw.version)
     capacity = new.branches.capacity
-    for at in np.flatnonzero(old.branches.capacity != capacity):
+    ratios = {} if released is None else new.source.limit_ratios
+    changed = old.branches.capacity != capacity
+    if released is not None:
+        changed |= released & np.isfinite(capacity)
+    for at in np.flatnonzero(changed):
         section, record, winding = rows.branches[at]
-        value = _number(capacity[at]) if np.isfinite(capacity[at]) else "0.0"
-        if value == "0.0" and np.isfinite(capacity[at]):
+        limit = float(capacity[at]) if np.isfinite(capacity[at]) else 0.0
+        if capacity[at] == 0:
             raise InputError("A capacity of 0 can't be written: in PSS/E 0 means no limit.")
         names = [name for line in known[section] for name in line if name.startswith("RATE")]
         mine = [name for name in names if name.endswith(f"_{winding}")] if winding else names
-        for name in mine if every else mine[:1]:
+        for name in mine[:1] if released is None else mine:
             field = tables[section].field(record, name)
             if field is not None:
-                yield field, value
+                yield field, _number(limit * ratios.get(_rating(name), 1.0))
     yield from _put_load(tables["LOAD"], rows, old, new)
     units, before = new.generators, old.generators
     for name, ours in (("PB", "p_min"), ("PT", "p_max"), ("QB", "q_min"), ("QT", "q_max")):
@@ -200,6 +210,17 @@ def _field(table: Rows, record: Record, name: str) -> Field:
             remedy="Write all fields of loads and generators.",
         )
     return found
+
+
+def limit_names(raw: RawText) -> tuple[str, ...]:
+    """The ratings beside the first."""
+    (names,) = layout(raw.version)["BRANCH"]
+    return tuple(_rating(name) for name in names if name.startswith("RATE"))[1:]
+
+
+def _rating(name: str) -> str:
+    """A rating without its winding: B for RATEB_1."""
+    return name.removeprefix("RATE").partition("_")[0]
 
 
 def _number(value: Any) -> str:
