@@ -10,6 +10,7 @@ Workers get plain arrays, by value. Private data must not be sent to them: whoev
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
@@ -68,6 +69,7 @@ Floats = NDArray[np.float64]
 Part = dict[str, NDArray[Any]]
 Progress = Callable[[int, int], None]
 
+_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 # A chunk is cut so that its largest arrays have about this many entries.
 CHUNK_ENTRIES = 2_000_000
 SMALLEST_CHUNK, LARGEST_CHUNK = 16, 256
@@ -223,7 +225,18 @@ def solve_by_workers(executor: Any, chunks: list[Chunk], progress: Progress | No
 
 @contextmanager
 def processes(workers: int) -> Iterator[Executor]:
-    """Start worker processes; they begin empty, so that nothing of this one is in them."""
+    """Start worker processes; they begin empty, so that nothing of this one is in them.
+
+    Each is given one thread of BLAS, unless the user set another number: together they have as
+    many as there are workers.
+    """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        yield pool
+    # They start when work is handed over, and read this when they load NumPy.
+    added = {name: "1" for name in _THREADS if name not in os.environ}
+    os.environ.update(added)
+    try:
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+            yield pool
+    finally:
+        for name in added:
+            os.environ.pop(name, None)

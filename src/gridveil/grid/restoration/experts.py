@@ -30,6 +30,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from gridveil.grid.model.covariates import Covariates
+from gridveil.grid.opf.blocks import Blocks
 from gridveil.grid.restoration.cells import Cells, Noisy
 from gridveil.grid.restoration.prior import Estimate, doubtful, estimate
 
@@ -252,13 +253,14 @@ def _density(likely: Floats) -> Floats:
     """The distribution over cells under which some entries are most likely."""
     entries, count = likely.shape
     found, before = np.full(count, 1 / count), -np.inf
+    blocks = Blocks(likely)
     for _ in range(_ROUNDS):
-        fit = likely @ found
+        fit = blocks.times(found)
         gain = float(np.log(fit).sum())
         if gain - before < _ENOUGH * entries:
             break
         before = gain
-        found = (found * ((1 / fit) @ likely) + _FLAT / count) / (entries + _FLAT)
+        found = (found * blocks.under(1 / fit) + _FLAT / count) / (entries + _FLAT)
     return found
 
 
@@ -266,8 +268,9 @@ def _weights(evidence: Floats) -> Floats:
     """What experts are worth, by how likely each makes every entry."""
     count = evidence.shape[1]
     found = np.full(count, 1 / count)
+    blocks = Blocks(evidence)
     for _ in range(300):
-        new = found * (evidence.T @ (1 / (evidence @ found))) + 0.2
+        new = found * blocks.under(1 / blocks.times(found)) + 0.2
         new /= new.sum()
         if np.abs(new - found).max() < 1e-6:
             break
@@ -308,14 +311,15 @@ def _robust(basis: Floats, goal: Floats, doubt: Floats) -> Floats:
     ridge[0, 0] = 1e-9
     weight: Floats = known
     slope: Floats = np.zeros(basis.shape[1])
+    blocks = Blocks(basis)
     for _ in range(20):
-        scaled = basis * weight[:, None]
-        new = np.asarray(np.linalg.solve(scaled.T @ basis + ridge, scaled.T @ goal))
+        right = blocks.under(weight * goal)
+        new = np.asarray(np.linalg.solve(blocks.weighed(weight) + ridge, right))
         settled = np.abs(new - slope).max() < 1e-6
         slope = new
         if settled:
             break
-        away = np.abs(goal - basis @ slope)
+        away = np.abs(goal - blocks.times(slope))
         bound = _HUBER * max(1.48 * float(np.median(away)), 1e-6)
         weight = known * np.minimum(1.0, bound / np.maximum(away, 1e-9))
     return slope

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from gridveil.grid.opf.blocks import Blocks
+
 Floats = NDArray[np.float64]
 
 # Points of the grid to each width of the noise, and at most.
@@ -111,15 +113,15 @@ class _Dense:
     def __init__(self, noisy: Floats, scale: float, points: Floats) -> None:
         self.points = points
         distance = np.abs(noisy[:, None] - points) / scale
-        self._fit = np.exp(distance.min(axis=1, keepdims=True) - distance)
+        self._fit = Blocks(np.exp(distance.min(axis=1, keepdims=True) - distance))
 
     def gather(self, weights: Floats) -> Floats:
         """Sums over the points, weighed by their likelihood: one for each entry."""
-        return np.asarray(self._fit @ weights)
+        return self._fit.times(weights)
 
     def spread(self, weights: Floats) -> Floats:
         """Sums over the entries: one for each point."""
-        return np.asarray(weights @ self._fit)
+        return self._fit.under(weights)
 
 
 class _Even:
