@@ -1,7 +1,5 @@
 """The public report and the terminal of a release that serves all models, some, or none."""
 
-import re
-
 import numpy as np
 import pytest
 from grid.releasing import models_for, tiny, tiny_case
@@ -84,7 +82,7 @@ def test_a_wide_range_is_written_out(tmp_path, ledger):
     assert "values that are 50 MW or more apart can be told" in made.statement.in_words[1]
     page = (made.write(tmp_path / "out") / "report.html").read_text()
     assert "anywhere in [1, 1000000] MW" in page
-    assert "e+06" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)  # a picture may hold that too
+    assert "e+06" not in page
 
 
 def test_no_loading_is_made_up(tmp_path):

@@ -1,6 +1,7 @@
 """Pictures of networks: buses where the file has them, congested lines that can be seen."""
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,11 +19,12 @@ from gridveil.grid.picture import (
     CONGESTED,
     bus_positions,
     draw_network,
+    map_svg,
     mapped_positions,
     paint_network,
 )
 from gridveil.grid.report import _places
-from gridveil.report.pictures import DARK, LIGHT, new_figure
+from gridveil.report.pictures import LIGHT, new_figure
 
 
 def point(x, y):
@@ -96,23 +98,77 @@ def test_pypsas_zeros_are_no_places(network):
     assert mapped_positions(replace(network, source=Source("matpower", None))) is None
 
 
-@pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_congested_lines_stand_out(theme):
+def test_congested_lines_stand_out():
     network = cases.rts96(variant="paper")
     loading = np.linspace(0, 1, len(network.branches))
-    figure, axes = new_figure(theme=theme)
-    paint_network(figure, axes, theme, network, loading, width=np.zeros(len(loading)))
+    figure, axes = new_figure()
+    paint_network(figure, axes, network, loading)
     figure.canvas.draw()
     free, full = axes.collections[:2]
     assert len(full.get_segments()) == int((loading > CONGESTED).sum()) == 11
     assert len(free.get_segments()) == len(loading) - 11
-    assert {to_hex(one) for one in full.get_colors()} == {theme.orange.lower()}
-    assert min(full.get_linewidths()) > 2.5 * max(free.get_linewidths())
+    assert {to_hex(one) for one in full.get_colors()} == {LIGHT.orange.lower()}
+    assert min(full.get_linewidths()) > max(free.get_linewidths())
     assert full.get_zorder() > free.get_zorder()
     shades = free.to_rgba(free.get_array())[:, :3]
     assert np.ptp(shades, axis=1).max() < 0.12  # greys: no colour but that of congested lines
     words = [text.get_text() for text in axes.get_legend().get_texts()]
     assert "line above 90%" in words
+
+
+def strokes(svg, joint="L"):
+    """Colour, width, opacity and number of segments of every path, in the order of drawing."""
+    look = r'class="stroke (\w+)" stroke-width="([\d.]+)" stroke-opacity="([\d.]+)" d="([^"]*)"'
+    return [
+        (colour, float(width), float(opacity), path.count(joint))
+        for colour, width, opacity, path in re.findall(look, svg)
+        if joint in path
+    ]
+
+
+def test_the_map_of_a_page_has_every_line_and_congested_ones_stand_out():
+    network = cases.rts96(variant="paper")
+    loading = np.linspace(0, 1, len(network.branches))
+    svg = map_svg(network, loading, width=np.zeros(len(loading)))
+    drawn = strokes(svg)
+    assert sum(count for *_, count in drawn) == len(loading)
+    full = [one for one in drawn if one[0] == "c2"]
+    free = [one for one in drawn if one[0] == "c0"]
+    assert sum(count for *_, count in full) == 11
+    assert drawn == free + full  # those that stand out lie on top
+    assert min(width for _, width, _, _ in full) > 2.5 * max(width for _, width, _, _ in free)
+    opacities = [opacity for _, _, opacity, _ in free]
+    assert opacities == sorted(set(opacities))  # the fuller, the darker
+    assert len(opacities) > 4
+    buses = strokes(svg, "h0")
+    assert [colour for colour, *_ in buses] == ["c0", "c1", "c3"]
+    assert sum(count for *_, count in buses) == len(network.buses)
+    assert "loading of other lines" in svg
+
+
+def test_the_map_of_a_page_shows_capacity_where_nothing_is_known_of_loading():
+    network = cases.rts96(variant="paper")
+    svg = map_svg(network, None, width=np.linspace(0, 1, len(network.branches)))
+    drawn = strokes(svg)
+    assert {colour for colour, *_ in drawn} == {"c0"}
+    assert {opacity for _, _, opacity, _ in drawn} == {1.0}
+    widths = [width for _, width, _, _ in drawn]
+    assert widths == sorted(set(widths))
+    assert len(widths) > 4
+    assert "loading" not in svg
+
+
+def test_the_map_of_a_page_keeps_shape_and_stays_inside(network):
+    given = on_pypsa(network, [1000.0, 1300.0, 1300.0], [1000.0, 1000.0, 1400.0])
+    svg = map_svg(given, None, width=np.ones(3))
+    across, down = np.array(re.findall(r"M([\d.]+) ([\d.]+)h0", svg), float).T
+    wide, tall = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups())
+    assert (across > 0).all()
+    assert (down > 0).all()
+    assert across.max() < wide
+    assert down.max() < tall
+    assert np.ptp(across) / np.ptp(down) == pytest.approx(300 / 400, abs=0.01)
+    assert "nan" not in map_svg(on_pypsa(network, [1, 2, 3], [5, 5, 5]), None, width=np.ones(3))
 
 
 def test_a_picture_without_congestion(tmp_path):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from gridveil.report.charts import WIDTH, Chart, histogram, log_range, scatter, ticks
 from gridveil.report.labels import shown
-from gridveil.report.pictures import themed
 
 
 def points(svg, kind):
@@ -68,14 +67,6 @@ def test_ticks_are_few_and_inside(low, width):
     slack = 1e-6 * max(abs(low), width)
     assert low - slack <= found[0]
     assert found[-1] <= low + width + slack
-
-
-def test_matplotlib_pictures_come_in_two_themes():
-    seen = []
-    picture = themed(lambda figure, axes, theme: seen.append(theme.ink), alt="Nothing.")
-    assert len(set(seen)) == 2
-    assert picture.source != picture.dark
-    assert not picture.inline
 
 
 RATINGS = np.geomspace(10, 5000, 200).round(1)  # MW, as in a network of many voltages

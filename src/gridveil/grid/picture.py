@@ -19,8 +19,9 @@ from scipy.sparse.csgraph import dijkstra
 
 from gridveil.grid.io.places import file_places
 from gridveil.grid.model.network import Network
+from gridveil.report.charts import WIDTH
 from gridveil.report.labels import label
-from gridveil.report.pictures import LIGHT, Theme, new_figure
+from gridveil.report.pictures import LIGHT, new_figure
 
 Floats = NDArray[np.float64]
 
@@ -144,6 +145,84 @@ if TYPE_CHECKING:
 CONGESTED = 0.9
 """Loading above which a line stands out in a picture."""
 _FULL = "line above 90%"
+_SHADES, _WIDTHS = 7, 8  # of lines on a page: lines of one shade and width are one path
+_MARGIN, _TALLEST, _SCALE = 16.0, 460.0, 50.0
+
+
+def map_svg(network: Network, loading: Floats | None, *, width: Floats) -> str:
+    """A network as inline SVG in the colours of the page, light or dark.
+
+    Lines are as thick as `width` (0 to 1) says, and the darker the fuller. Lines that are
+    `CONGESTED` have a colour of their own, lie on top and are never thin. All lines are alike if
+    there is no loading.
+    """
+    place = bus_positions(network)
+    span = place.max(0) - place.min(0)
+    room = np.array([WIDTH, _TALLEST]) - 2 * _MARGIN
+    scale = float((room / np.maximum(span, 1e-9)).min())
+    tall = scale * span[1] + 2 * _MARGIN
+    left = (WIDTH - scale * span[0]) / 2
+    x, y = (place - place.min(0)).T * scale
+    place = np.column_stack([left + x, tall - _MARGIN - y]).round(1)
+    lines = network.branches
+    shown = np.flatnonzero(lines.in_service)
+    shade = np.full(len(lines), _SHADES - 1) if loading is None else _shade(loading)
+    thick = np.rint(width * (_WIDTHS - 1)).astype(int)
+    drawn = []
+    for kind in np.unique(np.column_stack([shade, thick])[shown], axis=0):
+        some = shown[(shade[shown] == kind[0]) & (thick[shown] == kind[1])]
+        ends = zip(place[lines.from_bus[some]], place[lines.to_bus[some]], strict=True)
+        path = "".join(f"M{a:g} {b:g}L{c:g} {d:g}" for (a, b), (c, d) in ends)
+        drawn.append(_stroke(path, *_look(int(kind[0]), kind[1] / (_WIDTHS - 1))))
+    made = np.zeros(len(place), dtype=bool)
+    made[network.generators.bus[network.generators.in_service]] = True
+    size = max(2.2, 52.0 / np.sqrt(len(place)))
+    some_load = network.buses.load != 0
+    for which, colour in ((~made & ~some_load, "c0"), (~made & some_load, "c1"), (made, "c3")):
+        path = "".join(f"M{a:g} {b:g}h0" for a, b in place[which])
+        drawn.append(_stroke(path, colour, size, 1.0))
+    if loading is not None:
+        drawn.append(_scale(tall + 4))
+        tall += _SCALE
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH:g} {tall:g}" aria-hidden="true" '
+        f'focusable="false">{"".join(drawn)}</svg>'
+    )
+
+
+def _shade(loading: Floats) -> NDArray[np.int64]:
+    """The class of each line by its loading; the last but one is the fullest that is not full."""
+    share = np.clip(loading, 0.0, CONGESTED) / CONGESTED
+    found = np.minimum((share * _SHADES).astype(np.int64), _SHADES - 1)
+    return np.where(loading > CONGESTED, _SHADES, found)
+
+
+def _look(shade: int, width: float) -> tuple[str, float, float]:
+    """Colour, thickness and opacity of the lines of a class."""
+    if shade == _SHADES:
+        return "c2", max(3.6, 1.7 + 4.4 * width), 1.0
+    return "c0", 1.1 + 4.4 * width, 0.3 + 0.7 * shade / (_SHADES - 1)
+
+
+def _stroke(path: str, colour: str, width: float, opacity: float) -> str:
+    look = f'stroke-width="{width:.3g}" stroke-opacity="{opacity:.2g}"'
+    return f'<path class="stroke {colour}" {look} d="{path}"/>' if path else ""
+
+
+def _scale(top: float) -> str:
+    """What the shades stand for: a bar from 0% to 90% under the map."""
+    step, start = 30.0, (WIDTH - 30.0 * _SHADES) / 2
+    parts = [
+        f'<rect class="shade c0" x="{start + step * shade:g}" y="{top:.4g}" width="{step:g}" '
+        f'height="9" fill-opacity="{_look(shade, 0)[2]:.2g}"/>'
+        for shade in range(_SHADES)
+    ]
+    ends = (start - 8, "end", "0%"), (start + step * _SHADES + 8, "start", "90%")
+    for x, anchor, words in ends:
+        parts.append(f'<text x="{x:g}" y="{top + 10:.4g}" text-anchor="{anchor}">{words}</text>')
+    middle = f'x="{WIDTH / 2:g}" y="{top + 34:.4g}" text-anchor="middle"'
+    parts.append(f'<text class="label" {middle}>loading of other lines</text>')
+    return "".join(parts)
 
 
 def draw_network(network: Network, loading: Floats, path: Path, *, title: str) -> None:
@@ -161,7 +240,7 @@ def draw_network(network: Network, loading: Floats, path: Path, *, title: str) -
         Above the picture.
     """
     figure, axes = new_figure(8.0, 6.0)
-    paint_network(figure, axes, LIGHT, network, loading, width=np.clip(loading, 0.0, 1.0))
+    paint_network(figure, axes, network, loading)
     axes.set_title(label(title))
     figure.savefig(path)
 
@@ -186,7 +265,7 @@ def draw_ac_network(
     places = figure.add_gridspec(1, 2, width_ratios=(3, 2))
     axes.set_subplotspec(places[0])
     beside = figure.add_subplot(places[1])
-    paint_network(figure, axes, LIGHT, network, loading, width=np.clip(loading, 0.0, 1.0))
+    paint_network(figure, axes, network, loading)
     figure.suptitle(label(title))
     on = np.flatnonzero(network.buses.in_service)
     order = on[np.argsort(voltage[:, on].mean(0), kind="stable")]
@@ -212,41 +291,33 @@ def draw_ac_network(
 def paint_network(
     figure: Figure,
     axes: Axes,
-    theme: Theme,
     network: Network,
-    loading: Floats | None,
-    *,
-    width: Floats,
-    legend: bool = True,
+    loading: Floats,
 ) -> None:
-    """Draw a network on axes: colours by loading, lines as thick as `width` (0 to 1) says.
+    """Draw a network on axes: colours and thickness by loading.
 
-    Lines that are `CONGESTED` have a colour of their own, lie on top and are never thin. Lines are
-    grey where there is no loading. A page that explains colours in its own, readable letters wants
-    no ``legend``.
+    Lines that are `CONGESTED` have a colour of their own, lie on top and are never thin.
     """
     place = bus_positions(network)
     lines = network.branches
+    width = np.clip(loading, 0.0, 1.0)
     shown = np.flatnonzero(lines.in_service)
-    full = np.zeros(0, dtype=np.int64) if loading is None else shown[loading[shown] > CONGESTED]
+    full = shown[loading[shown] > CONGESTED]
     free = np.setdiff1d(shown, full)
     drawn = _lines(axes, network, place, free, 0.8 + 3.2 * width[free])
-    if loading is None:
-        drawn.set_color(theme.grey)
-    else:
-        drawn.set_cmap(_shades(theme))
-        drawn.set_array(100 * np.clip(loading[free], 0.0, 1.0))
-        drawn.set_clim(0, 100 * CONGESTED)
-        figure.colorbar(drawn, ax=axes, label="loading of other lines (% of capacity)", shrink=0.8)
-        over = _lines(axes, network, place, full, np.maximum(2.6, 1.2 + 3.2 * width[full]))
-        over.set(color=theme.orange, zorder=1.5)
+    drawn.set_cmap(_shades())
+    drawn.set_array(100 * width[free])
+    drawn.set_clim(0, 100 * CONGESTED)
+    figure.colorbar(drawn, ax=axes, label="loading of other lines (% of capacity)", shrink=0.8)
+    over = _lines(axes, network, place, full, np.maximum(2.6, 1.2 + 3.2 * width[full]))
+    over.set(color=LIGHT.orange, zorder=1.5)
     made = np.zeros(len(network.buses), dtype=bool)
     made[network.generators.bus[network.generators.in_service]] = True
     size = max(2.0, 60.0 / np.sqrt(len(place)))
     for some, colour, words in (
-        (~made & (network.buses.load == 0), theme.grey, "bus"),
-        (~made & (network.buses.load != 0), theme.blue, "load"),
-        (made, theme.green, "generation"),
+        (~made & (network.buses.load == 0), LIGHT.grey, "bus"),
+        (~made & (network.buses.load != 0), LIGHT.blue, "load"),
+        (made, LIGHT.green, "generation"),
     ):
         if some.any():
             x, y = place[some].T
@@ -254,17 +325,15 @@ def paint_network(
     axes.set(xticks=[], yticks=[], aspect="equal")
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    if not legend:
-        return
     if len(full):
-        axes.plot([], [], color=theme.orange, linewidth=3, label=_FULL)
+        axes.plot([], [], color=LIGHT.orange, linewidth=3, label=_FULL)
     axes.legend(
         frameon=False,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.02),
         ncols=4,
         markerscale=max(1, 5 / size),
-        labelcolor=theme.ink,
+        labelcolor=LIGHT.ink,
     )
 
 
@@ -280,9 +349,8 @@ def _lines(
     return drawn
 
 
-def _shades(theme: Theme) -> Colormap:
+def _shades() -> Colormap:
     """Greys for lines that are not congested: the fuller, the further from the paper's colour."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    ends = ("#cfd6dd", "#37424e") if theme is LIGHT else ("#3b4754", "#dfe6ee")
-    return LinearSegmentedColormap.from_list("loading", ends)
+    return LinearSegmentedColormap.from_list("loading", ("#cfd6dd", "#37424e"))

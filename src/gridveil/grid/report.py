@@ -7,7 +7,6 @@ their ratings, and the files have them where they are public.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,10 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.engine import Solutions
-from gridveil.grid.picture import CONGESTED, mapped_positions, paint_network
+from gridveil.grid.picture import CONGESTED, map_svg, mapped_positions
 from gridveil.report.charts import histogram, log_range
 from gridveil.report.labels import shown
 from gridveil.report.parts import Picture, Section, Snippet, Table
-from gridveil.report.pictures import themed
 
 Floats = NDArray[np.float64]
 
@@ -173,9 +171,9 @@ def _map(
     # The square root: capacities span decades, and the eye sees areas.
     width = np.where(limited, np.sqrt(np.where(limited, limit, 0.0) / most), 0.1)
     words, colour = _colour_words(loading, served)
-    return themed(
-        partial(_paint, network=network, loading=loading, width=width),
-        alt=f"Map of {len(network.buses):,} buses and {len(network.branches):,} branches. {words}",
+    return Picture(
+        map_svg(network, loading, width=width),
+        f"Map of {len(network.buses):,} buses and {len(network.branches):,} branches. {words}",
         caption=f"The released network. Thick lines have much capacity; {colour}. "
         + _places(network),
         legend=(
@@ -184,8 +182,6 @@ def _map(
             ("c1", "bus with load alone"),
             ("c0", "other bus"),
         ),
-        width=6.4,
-        height=4.6,
     )
 
 
@@ -235,18 +231,6 @@ def survived_words(found: Solutions, outages: int) -> str:
         f"It serves {served:,} of {len(found):,} models with one dispatch that survives each of "
         f"{outages:,} listed outages (in DC)."
     )
-
-
-def _paint(
-    figure: object,
-    axes: object,
-    theme: object,
-    *,
-    network: Network,
-    loading: Floats | None,
-    width: Floats,
-) -> None:
-    paint_network(figure, axes, theme, network, loading, width=width, legend=False)  # type: ignore[arg-type]
 
 
 def _distribution(public: PublicNetwork, values: Floats, name: str) -> Picture:

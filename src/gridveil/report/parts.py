@@ -6,7 +6,7 @@ made from released and public data.
 >>> Section(
 ...     "The released network",
 ...     "Capacities of 120 lines.",
-...     pictures=[Picture("data:image/png;base64,AAAA", alt="A map of 73 buses.")],
+...     pictures=[Picture("<svg></svg>", alt="A map of 73 buses.")],
 ...     tables=[Table("Capacities, MW", ("line", "released"), [("1-2", "175")])],
 ... ).title
 'The released network'
@@ -20,19 +20,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, made by `charts.Chart` or `pictures.themed`.
+    """A picture, such as `charts.Chart` makes.
 
     Parameters
     ----------
     source
-        An inline ``<svg>`` or a ``data:`` address.
+        An inline ``<svg>``, which takes the colours of the page.
     alt
         The picture in words, for those who can't see it.
     caption
         A line under it.
-    dark
-        The same for dark screens. An inline ``<svg>`` takes the page's colours and needs none; a
-        ``data:`` address without one is shown on a light card.
     legend
         What each colour of the page stands for: its class (``"c1"`` to ``"c4"``, ``"c0"`` for
         grey) and words.
@@ -41,18 +38,11 @@ class Picture:
     source: str
     alt: str
     caption: str = ""
-    dark: str | None = None
     legend: Sequence[tuple[str, str]] = ()
 
     def __post_init__(self) -> None:
-        for source in (self.source, self.dark or "data:"):
-            if not source.startswith(("<svg", "data:")):
-                raise ValueError("a picture is an inline <svg> or a data: address")
-
-    @property
-    def inline(self) -> bool:
-        """Whether it is an ``<svg>`` that takes the page's colours."""
-        return self.source.startswith("<svg")
+        if not self.source.startswith("<svg"):
+            raise ValueError("a picture is an inline <svg>")
 
 
 @dataclass(frozen=True)
