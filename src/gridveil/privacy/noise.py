@@ -87,11 +87,13 @@ def listening(source: _Listener) -> _Listener:
     return source
 
 
+@lru_cache(maxsize=1024)
 def laplace_epsilon(scale: float, distance: int) -> Fraction:
     """OpenDP's privacy map: epsilon of the Laplace mechanism at an L1 distance on the grid."""
     return _as_epsilon(_laplace(scale).map(distance))
 
 
+@lru_cache(maxsize=1024)
 def noisy_max_epsilon(scale: float, distance: int, *, monotone: bool) -> Fraction:
     """OpenDP's privacy map: epsilon of noisy max if each score moves by ``distance``."""
     return _as_epsilon(_noisy_max(scale, monotone=monotone).map(distance))
