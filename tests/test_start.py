@@ -7,6 +7,9 @@ import pytest
 
 LIGHT = {"typer", "click", "rich", "gridveil.cli.root"}  # what the greeting can do without
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "opendp", "highspy", "clarabel", "matplotlib"}
+SELDOM = {"matplotlib", "jinja2", "opendp"} | {
+    f"scipy.{part}" for part in ("signal", "stats", "interpolate", "optimize", "spatial")
+}
 RUN = "from gridveil.cli.main import app; app({!r}, standalone_mode=False)"
 GREET = "import sys; sys.argv[1:] = []; from gridveil.cli.main import run; run()"
 
@@ -40,6 +43,8 @@ def test_the_greeting_loads_nothing_at_all():
     assert there & (LIGHT | HEAVY) == set()
 
 
-def test_a_part_is_loaded_when_it_is_used():
+def test_a_part_is_loaded_when_it_is_used_and_what_it_seldom_needs_later():
     assert {"numpy", "pyarrow"} <= loaded("import gridveil as gv; gv.wind")
-    assert "gridveil.grid" in loaded("import gridveil as gv; gv.grid")
+    there = loaded("import gridveil as gv; gv.wind; gv.grid")
+    assert {"gridveil.grid", "gridveil.wind"} <= there
+    assert there & SELDOM == set()

@@ -13,7 +13,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline as _Spline
 
 Floats = NDArray[np.float64]
 
@@ -195,16 +194,18 @@ class BSpline(_OneColumn):
     _: KW_ONLY
     degree: int = 3
     column: str = "speed"
-    _spline: _Spline = field(init=False, repr=False, compare=False)
+    _spline: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the settings and place the knots."""
+        from scipy.interpolate import BSpline as Spline  # slow to load
+
         _check_count("degree", self.degree, 0)
         _check_range(self.low, self.high, strict=True)
         _check_count("count", self.count, self.degree + 1)
         inner = np.linspace(self.low, self.high, self.count - self.degree + 1)
         knots = np.pad(inner, self.degree, mode="edge")
-        object.__setattr__(self, "_spline", _Spline(knots, np.eye(self.count), self.degree))
+        object.__setattr__(self, "_spline", Spline(knots, np.eye(self.count), self.degree))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.spatial import cKDTree
 
 from gridveil.grid.model.covariates import Covariates
 from gridveil.grid.opf.blocks import Blocks
@@ -146,6 +145,8 @@ class _Experts:
     """What the entries outside a fold say about those in it."""
 
     def __init__(self, cells: Cells, likely: Floats, known: Covariates) -> None:
+        from scipy.spatial import cKDTree
+
         self._cells = cells
         self._likely = likely
         names, self._class, size = np.unique(

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from gridveil.grid.opf.blocks import Blocks
 
@@ -164,6 +163,8 @@ class _Even:
         return self._run(left[::-1])[::-1] + self._run(right)
 
     def _run(self, values: Floats) -> Floats:
+        from scipy.signal import lfilter  # loads as long as all the rest
+
         return np.asarray(lfilter([1.0], [1.0, -self._decay], values))
 
 

@@ -20,7 +20,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from gridveil.wind.methods.base import Shares
 from gridveil.wind.methods.tuned_estimate import normal_posterior
@@ -208,6 +207,8 @@ def weight_mix(ridge: Ridge) -> Floats:
     Starts at the best power of ``P^-1``, ``P = (X'X + lam I)^-1``, and improves it on a sample of
     rows; the sensitivity is computed from all of them later.
     """
+    from scipy.optimize import minimize  # slow to load
+
     P = ridge.factor
     columns = P @ _sample(ridge.rows, ridge.whitening.rows).T
     values, vectors = np.linalg.eigh((P + P.T) / 2)

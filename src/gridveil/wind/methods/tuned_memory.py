@@ -18,7 +18,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
-from scipy.optimize import nnls
 
 from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
 from gridveil.wind.synthetic.lags import MEMORIES, memory_factors, usual_shares
@@ -49,6 +48,8 @@ def estimate_shares(levels: Levels, f: Floats, y0: Floats, times: Whole, step: i
     Readings that tell ``r`` and ``r'`` of their scores have a mean product of ``r r'`` times the
     scores' correlation, and a variance of about that, too.
     """
+    from scipy.optimize import nnls  # slow to load
+
     products, weights = np.zeros(len(_LAGS)), np.zeros(len(_LAGS))
     for some in pieces(len(f)):
         mean, _, told = levels.scores(f[some], y0[some])

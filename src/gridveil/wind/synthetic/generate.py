@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.signal import lfilter
 
 from gridveil.wind.synthetic.curves import Flags, cells
 from gridveil.wind.synthetic.details import SPEED_GROUPS, Scatter, Stops
@@ -66,6 +65,8 @@ def generate(
 
 def _process(factor: float, size: int, draws: np.random.Generator) -> Vector:
     """An autoregressive process of unit variance."""
+    from scipy.signal import lfilter  # loads as long as all the rest
+
     steps = draws.standard_normal(size)
     if not factor:
         return steps

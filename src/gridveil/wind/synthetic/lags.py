@@ -11,7 +11,6 @@ with the quick ones is then a mixture of normal distributions, with lasting tail
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
 from scipy.special import ndtr, ndtri
 
 from gridveil.wind.synthetic.farm import Vector, Whole
@@ -126,6 +125,8 @@ def _mixed_products(lags: Whole, step: int, shares: Vector) -> Vector:
 
 
 def _fit(lags: Whole, step: int, products: Vector, covariance: Vector) -> Vector:
+    from scipy.optimize import nnls  # slow to load
+
     correlation = np.interp(products, _PRODUCTS, _CORRELATIONS)
     A = memory_factors(step)[None] ** lags[:, None]
     # A product moves by about 0.6 of its correlation.
