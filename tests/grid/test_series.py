@@ -535,3 +535,41 @@ def test_texture_restores_ramps_and_is_marked(network, tmp_path):
         assert ("Texture: a model added" in page) == marked
     again = plans[1].run(plans[1].study(0))
     np.testing.assert_array_equal(again.values, made_up.values)
+
+
+@pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+def test_a_series_that_could_not_be_rebuilt_does_not_say_that_texture_was_added(
+    network, tmp_path, monkeypatch
+):
+    def fails(*_):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr("gridveil.grid.series.rebuild._totals", fails)
+    read = gv.grid.read_series(table(network, days=7), network)
+    wanted = {"epsilon": 1, "alpha": 5, "limits": (0, 500), "hours": "none", "texture": 0.1}
+    plan = gv.grid.plan_series(network, read, **wanted)
+    release = plan.run(plan.study(0))
+    assert (release.values == release.values[0]).all()
+    body = release.statement.body
+    assert body["settings"]["restoration_failed"] == "LinAlgError"
+    assert body["settings"]["texture"] == 0
+    page = (release.write(tmp_path / "out") / "report.html").read_text()
+    for said in (*body["limitations"], page):
+        assert "a model added" not in said
+    assert any("every load is released at its mean" in said for said in body["limitations"])
+    assert "every load is released at its mean" in page
+
+
+def test_loads_of_one_size_are_found_and_others_stay():
+    """Means by all noisy means together; its control are the noisy means as they are."""
+    rng = np.random.default_rng(4)
+    one = clock(365)
+    many = Box(np.zeros(80), np.full(80, 20.0))
+    for real, most in ((np.repeat([0.16, 0.8, 5.0], [56, 14, 10]), 0.7), (np.arange(80) / 9, 1.1)):
+        noise = rng.laplace(0.0, 0.006, (10, 80))
+        found = [
+            rebuild(one, many, {"year": ((real + row) * one.size, 0.006 * one.size * 2**0.5)}, 11)
+            for row in noise
+        ]
+        error = np.mean([np.abs(values.mean(axis=(0, 1)) - real).mean() for values in found])
+        assert error < most * np.abs(noise).mean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
@@ -30,6 +30,13 @@ _LIMITATIONS = (
 )
 
 
+MEANS_ALONE = (
+    "The series could not be rebuilt from all answers: every load is released at its mean, the "
+    "same at all times, and no texture was added."
+)
+"""What a reader must know if rebuilding failed."""
+
+
 def made_up(texture: float) -> list[str]:
     """What a reader must know of model-made spread, if there is any."""
     if not texture:
@@ -47,12 +54,16 @@ def series_facts(
     options: Series,
     prepared: Prepared,
     served: Served,
-    trouble: Mapping[str, str],
+    rebuilt: Sequence[str],
+    trouble: Mapping[str, Any],
 ) -> Facts:
-    """What the statement says of a release, from released and public data."""
+    """What the statement says of a release, from released and public data.
+
+    ``rebuilt`` is what a reader must know of how the series was rebuilt.
+    """
     clock, frame = prepared.frame.clock, prepared.frame
     name = public.name if account.charge is None else account.charge.dataset
-    limitations = [*served.doubts(), *made_up(options.texture), *_LIMITATIONS]
+    limitations = [*served.doubts(), *rebuilt, *_LIMITATIONS]
     settings: dict[str, Any] = {
         "parameters": ["load"],
         "ranges": {"load": [frame.limits.low, frame.limits.high]},

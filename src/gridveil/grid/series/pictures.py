@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.series.clock import Clock
-from gridveil.grid.series.facts import made_up
 from gridveil.grid.series.hours import Served
 from gridveil.report.charts import Chart, log_range
 from gridveil.report.parts import Picture, Section
@@ -60,7 +59,7 @@ def congested(solved: Solutions) -> Bools:
 
 
 def series_sections(
-    clock: Clock, values: Floats, served: Served, texture: float
+    clock: Clock, values: Floats, served: Served, rebuilt: Sequence[str]
 ) -> tuple[Section, ...]:
     """Pictures and figures of a released series."""
     drawn = [Drawn("released", "c1", values, served.solved)]
@@ -79,7 +78,7 @@ def series_sections(
                 ("energy", f"{total.sum() * 24 / clock.slots / 1000:,.1f} GWh"),
                 ("hours moved so that they can be served", f"{moved:,}"),
             ),
-            warnings=[*served.doubts(), *made_up(texture)],
+            warnings=[*served.doubts(), *rebuilt],
         ),
     )
 

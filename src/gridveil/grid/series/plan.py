@@ -25,7 +25,7 @@ from gridveil.grid.model.public import PublicNetwork, split
 from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.restoration.project import decimals_for
 from gridveil.grid.series.clock import check_block
-from gridveil.grid.series.facts import series_facts
+from gridveil.grid.series.facts import MEANS_ALONE, made_up, series_facts
 from gridveil.grid.series.hours import KEPT, Served, Workers, serve_hours, solve_hours
 from gridveil.grid.series.method import METHODS, Series
 from gridveil.grid.series.queries import Frame, all_queries
@@ -108,15 +108,16 @@ class SeriesPlan(Plan[SeriesRelease]):
             progress(query.words)
             answers[name] = query.answer(account, self.sealed, prepared.frame, part)
         progress("rebuilding the series")
-        trouble: dict[str, str] = {}
-        values = self._rebuilt(answers, trouble)
+        trouble: dict[str, Any] = {}
+        values, said = self._rebuilt(answers, trouble)
         served = self._served(values, trouble, progress)
-        known = series_facts(account, self.public, self.options, prepared, served, trouble)
-        return SeriesRelease(account, known, self.public, prepared, served, self.options)
+        known = series_facts(account, self.public, self.options, prepared, served, said, trouble)
+        return SeriesRelease(account, known, self.public, prepared, served, said)
 
-    def _rebuilt(self, answers: Answers, trouble: dict[str, str]) -> Floats:
+    def _rebuilt(self, answers: Answers, trouble: dict[str, Any]) -> tuple[Floats, list[str]]:
         """The series that the answers tell of; of fewer answers, if all of them are too much.
 
+        Beside it is what a reader must know of how it was made.
         A failure here is trouble with noisy numbers, after the epsilon was spent: mean loads are
         better than none.
         """
@@ -125,13 +126,15 @@ class SeriesPlan(Plan[SeriesRelease]):
             found = rebuild(clock, prepared.box, answers, self.options.waves)
             if self.options.texture:
                 found = textured(found, self.options.texture)
+            said = made_up(self.options.texture)
         except TROUBLE as problem:
-            trouble["restoration_failed"] = type(problem).__name__
+            trouble |= {"restoration_failed": type(problem).__name__, "texture": 0.0}
+            said = [MEANS_ALONE]
             found = rebuild(clock, prepared.box, {"year": answers["year"]}, self.options.waves)
         low, high = prepared.box.low, prepared.box.high
-        return np.clip(np.round(found.reshape(clock.size, -1), prepared.decimals), low, high)
+        return np.clip(np.round(found.reshape(clock.size, -1), prepared.decimals), low, high), said
 
-    def _served(self, values: Floats, trouble: dict[str, str], progress: Progress) -> Served:
+    def _served(self, values: Floats, trouble: dict[str, Any], progress: Progress) -> Served:
         plain = Served(values, np.zeros(len(values), bool), np.zeros(len(values), bool))
         if self.options.hours == "none":
             return plain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,6 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.series.hours import KEPT, Served, solve_hours
-from gridveil.grid.series.method import Series
 from gridveil.grid.series.pictures import series_sections
 from gridveil.grid.series.queries import Frame, Query
 from gridveil.grid.series.rebuild import Box
@@ -100,10 +99,10 @@ class SeriesRelease(Release):
         public: PublicNetwork,
         prepared: Prepared,
         served: Served,
-        options: Series,
+        rebuilt: Sequence[str],
     ) -> None:
         self.public, self.prepared, self.served = public, prepared, served
-        self.options = options
+        self.rebuilt = rebuilt
         series = prepared.series
         self.clock, self.names = series.clock, series.names
         self.network: Network = public.with_values(prepared.at_buses(served.values).mean(axis=0))
@@ -147,7 +146,7 @@ class SeriesRelease(Release):
 
     def sections(self) -> tuple[Section, ...]:
         """Pictures of the released series."""
-        return series_sections(self.clock, self.values, self.served, self.options.texture)
+        return series_sections(self.clock, self.values, self.served, self.rebuilt)
 
     def loading(self) -> tuple[Snippet, ...]:
         """Code that loads the released series."""
