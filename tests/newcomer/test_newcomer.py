@@ -120,6 +120,12 @@ DOUBTED = {
         wind(more="--time when --turbine turbine_id --protect day"),
         "the release will tell next to nothing. What would work: the method synthetic",
     ),
+    "too few days to draw records from": (
+        wind(alpha="100%", more="--time when --turbine turbine_id --protect day").replace(
+            "laplace", "synthetic"
+        ),
+        "There are 4 days of one turbine, too few for the method synthetic",
+    ),
     "features that miss the speeds": (
         wind("bare.csv", more="--features 'polynomial(2, 5, 9)'"),
         "Give features that cover the speeds (--features)",

@@ -278,3 +278,32 @@ def test_the_command_line_says_in_plain_words_what_the_plan_doubts(tmp_path, mon
     assert missing.exit_code == 2
     assert "auto or synthetic" in " ".join(missing.stderr.split())
     assert not (tmp_path / "l.sqlite").exists()
+
+
+@pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+@pytest.mark.parametrize("method", ["tuned", "synthetic"])
+def test_turbines_of_different_steps_and_single_records_are_released_together(method):
+    """Each keeps its own times and curve; a warning names the odd ones."""
+    rng = np.random.default_rng(15)
+    parts = []
+    for name, count, step in (("A", 3000, "10min"), ("B", 500, "h"), ("C", 1, "h")):
+        speed = np.clip(rng.normal(8, 3, count), 0, 20)
+        power = np.clip((speed / 12) ** 3 + rng.normal(0, 0.05, count), 0, 1)
+        times = pd.date_range("2024-01-01", periods=count, freq=step)
+        parts.append(pd.DataFrame({"t": times, "w": name, "v": speed, "p": power}))
+    table = pd.concat(parts)
+    records = gv.wind.read_records(
+        table, speed="v", power="p", capacity=1, unit="pu", time="t", turbine="w"
+    )
+    planned = gv.wind.plan(
+        records, epsilon=1, alpha="15%" if method == "tuned" else "100%", method=method
+    )
+    assert any("600 seconds apart, but those of B 3,600" in words for words in planned.unusual)
+    released = planned.run(planned.study(0)).data
+    pd.testing.assert_frame_equal(
+        released[["t", "w", "v"]], table[["t", "w", "v"]].reset_index(drop=True), check_dtype=False
+    )
+    for _, own in released.groupby("w"):
+        assert own["p"].between(0, 1).all()
+        if len(own) > 1:
+            assert np.sqrt(np.mean((own["p"] - np.clip((own["v"] / 12) ** 3, 0, 1)) ** 2)) < 0.2

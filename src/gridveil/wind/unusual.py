@@ -84,6 +84,7 @@ def unusual(
         *_step(guarantee),
         *_features(records, features),
         *useless(fits, guarantee, prepared),
+        *prepared.doubts(guarantee),
     )
 
 

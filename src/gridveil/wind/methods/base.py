@@ -155,6 +155,10 @@ class Prepared:
         # Of the records, of the loss or the spread, of the weights.
         return {"epsilon_shares": [show_exact(share) for share in self.shares]}
 
+    def doubts(self, guarantee: Guarantee) -> list[str]:
+        """What public numbers of the method's own predict to go wrong, a sentence each."""
+        return []
+
     def asked(self, fits: Sequence[Fit], guarantee: Guarantee) -> Sequence[Asked]:
         """What will be asked, with the noise that is known by now."""
         alpha, group = guarantee.alpha, guarantee.group

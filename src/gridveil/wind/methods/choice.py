@@ -16,7 +16,8 @@ AUTO = "auto"
 _GOOD = 0.01  # an error of the curve, as a share of capacity
 _USELESS = 0.5
 _MANY = 500
-_FEW = 100  # with fewer records than this no one expects a curve
+FEW = 100
+"""With fewer records than this no one expects a curve."""
 
 
 def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
@@ -51,7 +52,7 @@ def advice(method: str, rows: int, guarantee: Guarantee, largest: int) -> str | 
 def useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> list[str]:
     """A sentence if public numbers predict that noise on every record drowns the curve."""
     error = curve_error(fits, guarantee, prepared)
-    if error is None or error < _USELESS or max(one.rows for one in fits) < _FEW:
+    if error is None or error < _USELESS or max(one.rows for one in fits) < FEW:
         return []
     group = f", for the {guarantee.group:,} records of a {guarantee.unit}" * (guarantee.group > 1)
     return [

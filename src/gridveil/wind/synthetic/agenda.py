@@ -93,6 +93,8 @@ class Agenda:
         How stops are asked: by wind ``"speed"`` and kind, by ``"turbine"``, or for the ``"farm"``.
     stops_kept
         The share of stopped records that clipping is expected to leave.
+    unknown
+        How far noise alone moves the mean of all residuals, in spreads of records.
     """
 
     epsilon: dict[str, Fraction]
@@ -101,6 +103,7 @@ class Agenda:
     months_by_turbine: bool
     stops: Literal["speed", "turbine", "farm"]
     stops_kept: float
+    unknown: float
 
     def noise(self, name: str) -> str:
         """How wide the noise on each number of an answer is, in words."""
@@ -157,6 +160,7 @@ def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
         and noise("months") / (0.6 * turning / farm.size / farm.months) < 0.25,
         stops=_stops(noise("stops") / windy, farm.size) if "stops" in shares else "farm",
         stops_kept=_at_length(farm, KEPT),
+        unknown=noise("curve") / max(turning, 1.0),
     )
 
 
