@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from gridveil.wind.features import RBF
-from gridveil.wind.methods.tuned_budget import plan_split, residual_correlation, weight_mix
+from gridveil.wind.methods.tuned_budget import (
+    plan_split,
+    public_setting,
+    residual_correlation,
+    weight_mix,
+)
 from gridveil.wind.methods.tuned_estimate import (
     estimate_loss,
     estimate_spread,
@@ -106,7 +111,7 @@ def test_the_spread_model_sees_outliers_where_there_are_some(world):
 def test_plans_add_up_and_follow_the_noise(world):
     _, _, ridge, mix = world
     plans = [
-        plan_split(ridge, mix, alpha=alpha, epsilon=1.0, nominal=0.1)
+        plan_split(public_setting(ridge, mix, alpha=alpha, epsilon=1.0, nominal=0.1))
         for alpha in (0.02, 0.1, 0.3, 1.0)
     ]
     for plan in plans:

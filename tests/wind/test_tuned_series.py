@@ -113,7 +113,7 @@ def test_levels_find_the_atoms_and_the_mean():
     y[(f == 0.95) & (rng.random(len(f)) < 0.1)] = 0.0  # stops, which the model knows nothing of
     y0 = y + rng.laplace(0, 0.15, len(f))
     levels = Levels(f, y0, Spread(np.full(10, 0.1), 0.001), 0.15)
-    made = levels.power(f, rng.standard_normal(len(f)))[0]
+    made = levels.power(levels.places(f), rng.standard_normal(len(f)))[0]
     top = f == 0.95
     assert abs(np.mean(made[top] < 0.1) - 0.1) < 0.04
     for level in np.unique(f):
@@ -121,7 +121,9 @@ def test_levels_find_the_atoms_and_the_mean():
     few = np.flatnonzero(top)[:5]
     plain = Levels(f[few], y0[few], Spread(np.full(10, 0.1), 0.001), 0.15)
     # The control: five records are too few to tell.
-    assert np.mean(plain.power(f[top], rng.standard_normal(top.sum()))[0] < 0.1) < 0.03
+    assert (
+        np.mean(plain.power(plain.places(f[top]), rng.standard_normal(top.sum()))[0] < 0.1) < 0.03
+    )
 
 
 def test_scores_have_the_moments_that_readings_say():
@@ -172,4 +174,4 @@ def test_gaps_repeated_times_and_single_records_do_no_harm():
     draw_scores(levels, f, y0, times, STEP, made)
     assert np.isfinite(made).all()
     one = Levels(f[:1], y0[:1], Spread(np.full(10, 0.1), 0.001), 0.1)
-    assert np.isfinite(one.power(f[:1], one.ranked(f[:1], y0[:1]))[0]).all()
+    assert np.isfinite(one.power(one.places(f[:1]), one.ranked(f[:1], y0[:1]))[0]).all()

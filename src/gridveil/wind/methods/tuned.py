@@ -28,7 +28,13 @@ from gridveil.wind.methods.base import (
     Task,
     slices,
 )
-from gridveil.wind.methods.tuned_budget import Split, expected_error, plan_split, weight_mix
+from gridveil.wind.methods.tuned_budget import (
+    Split,
+    expected_error,
+    plan_split,
+    public_setting,
+    weight_mix,
+)
 from gridveil.wind.methods.tuned_estimate import (
     Spread,
     Weights,
@@ -102,13 +108,14 @@ class Tuned(Restoring):
         alpha, epsilon, group = guarantee.alpha, guarantee.epsilon, guarantee.group
         largest = max(fits, key=lambda fit: fit.rows)
         mix = weight_mix(largest.ridge)
-        plan = plan_split(
+        setting = public_setting(
             largest.ridge,
             mix,
             alpha=above(alpha),
             epsilon=float(epsilon / group),
             nominal=self._guess(fits),
         )
+        plan = plan_split(setting)
         shares = self.split or (plan.records, plan.spread, plan.weights)
         mixes = [mix] * len(fits)
         radius = _radius(plan, shares)
@@ -117,14 +124,7 @@ class Tuned(Restoring):
             flat = [np.zeros(fit.features.width) for fit in fits]
             spread_query(fits, flat, radius, alpha).of_group(group).check(epsilon * shares[1])
         weights = weights_query(fits, mixes, alpha).of_group(group)
-        off = expected_error(
-            largest.ridge,
-            mix,
-            weight_prior(largest)[1],
-            alpha=above(alpha),
-            epsilon=float(epsilon / group),
-            shares=shares,
-        )
+        off = expected_error(setting, weight_prior(largest)[1], shares)
         return Prepared(shares, mixes, weights, radius=radius, curve=off)
 
     def steps(self, task: Task, prepared: Prepared) -> Outcome:

@@ -60,14 +60,14 @@ class Setting:
     epsilon: float
     nominal: float
     from_records: Floats  # covariance of the weights for records of unit variance
+    told: Floats  # its inverse: their precision
     from_query: Floats  # A'A / delta_A^2: precision of the weights query at epsilon 1
     wpo_loss: float  # WPO's deviation of the loss
     wpo_weights: float  # WPO's error of the weights
 
 
-def plan_split(ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nominal: float) -> Split:
+def plan_split(setting: Setting) -> Split:
     """Choose the split for one turbine's public features."""
-    setting = _setting(ridge, mix, alpha, epsilon, nominal)
     shares = np.concatenate([[0.0], np.geomspace(0.005, 0.5, 28)])
     scored = [_score(setting, float(share)) for share in shares]
     _, spread, weights, radius = min(scored, key=lambda option: option[0])
@@ -76,7 +76,10 @@ def plan_split(ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nomin
     return Split(1 - for_weights - for_spread, for_weights, for_spread, radius)
 
 
-def _setting(ridge: Ridge, mix: Floats, alpha: float, epsilon: float, nominal: float) -> Setting:
+def public_setting(
+    ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nominal: float
+) -> Setting:
+    """The public numbers of one turbine, in one pass over its rows."""
     W, G = ridge.whitening.W, ridge.whitening.G
     from_records = W @ G @ W.T
     sampling = float(np.trace(from_records))
@@ -92,6 +95,7 @@ def _setting(ridge: Ridge, mix: Floats, alpha: float, epsilon: float, nominal: f
         epsilon=epsilon,
         nominal=nominal,
         from_records=from_records,
+        told=np.linalg.pinv(from_records, hermitian=True),
         from_query=mix.T @ mix / ridge.sensitivity(mix, alpha) ** 2,
         wpo_loss=np.sqrt(32) * ridge.delta_loss(alpha) / epsilon,
         wpo_weights=float(np.sqrt(asked + dragged)),
@@ -136,25 +140,22 @@ def _least_weights(setting: Setting, spread: float) -> float:
 
 
 def _weight_variance(setting: Setting, records: float, weights: float) -> float:
-    free = np.linalg.pinv(setting.from_records, hermitian=True)
-    free = free * (setting.epsilon * records / setting.alpha) ** 2 / 2
+    free = setting.told * (setting.epsilon * records / setting.alpha) ** 2 / 2
     asked = setting.from_query * (setting.epsilon * weights) ** 2 / 2
-    return float(np.trace(np.linalg.pinv(free + asked, hermitian=True)))
+    values = np.linalg.eigvalsh(free + asked)
+    return float((1 / values[values > 1e-15 * values[-1]]).sum())
 
 
-def expected_error(
-    ridge: Ridge, mix: Floats, prior: Floats, *, alpha: float, epsilon: float, shares: Shares
-) -> float:
+def expected_error(setting: Setting, prior: Floats, shares: Shares) -> float:
     """How far the released curve should be off, rms over the rows, as a share of capacity.
 
     What the noisy records, the asked weights and the public prior (its covariance) tell of the
     weights adds up as their precisions do; the covariance that is left, seen through the features,
     is the curve's. It knows nothing of the records: an estimate, if the regression fits them.
     """
-    setting = _setting(ridge, mix, alpha, epsilon, nominal=1.0)
-    gram = np.linalg.pinv(setting.from_records, hermitian=True)
-    free = gram * (epsilon * float(shares[0]) / alpha) ** 2 / 2
-    asked = setting.from_query * (epsilon * float(shares[2])) ** 2 / 2
+    gram = setting.told
+    free = gram * (setting.epsilon * float(shares[0]) / setting.alpha) ** 2 / 2
+    asked = setting.from_query * (setting.epsilon * float(shares[2])) ** 2 / 2
     known = np.linalg.pinv(prior, hermitian=True)
     left = np.linalg.pinv(free + asked + known, hermitian=True)
     return float(np.sqrt(np.trace(gram @ left) / setting.rows))

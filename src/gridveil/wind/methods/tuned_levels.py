@@ -21,6 +21,7 @@ from gridveil.wind.methods.tuned_estimate import Spread
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Places = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 _MOST = 60  # levels
 _EACH = 500  # records for a level, if there are fewer levels
@@ -63,7 +64,7 @@ class Levels:
         below = np.cumsum(self._shares, axis=1)
         edges = np.concatenate([[0.0], np.linspace(0.0, 1.0, self._cells + 1), [1.0]])
         ranks = np.hstack([np.zeros((len(centres), 1)), below / below[:, -1:]])
-        self._powers = np.stack([np.interp(ndtr(_TABLE), rank, edges) for rank in ranks])
+        self._flat = np.concatenate([np.interp(ndtr(_TABLE), rank, edges) for rank in ranks])
         self._score_tables(ranks, chances)
         self._power_table(chances)
 
@@ -154,20 +155,25 @@ class Levels:
         rank = both[0] * (1 - share) + both[1] * share
         return np.asarray(ndtri(np.clip(rank, 1e-6, 1 - 1e-6)))
 
-    def power(self, f: Floats, scores: Floats) -> tuple[Floats, Floats]:
-        """The power of each score, and how fast it grows with the score."""
+    def places(self, f: Floats) -> Places:
+        """Where curve values lie among the levels, for `power`."""
         left, share = self._place(f)
-        step = float(_TABLE[1] - _TABLE[0])
-        at = np.clip((scores + _REACH) / step, 0.0, len(_TABLE) - 1.001)
-        place = at.astype(np.int64)
-        part = at - place
-        ends = [
-            self._powers[left, place + one] * (1 - share)
-            + self._powers[left + 1, place + one] * share
-            for one in (0, 1)
-        ]
-        slope = ends[1] - ends[0]
-        return ends[0] + part * slope, slope / step
+        return (left * len(_TABLE)).astype(np.int32), share.astype(np.float32)
+
+    def power(self, places: Places, scores: Floats) -> tuple[Floats, Floats]:
+        """The power of each score, and how fast it grows with the score."""
+        row, share = places
+        step, width = float(_TABLE[1] - _TABLE[0]), len(_TABLE)
+        at = np.clip((scores + _REACH) / step, 0.0, width - 1.001)
+        place = at.astype(np.int32)
+        at -= place
+        place += row
+        low, high = self._flat.take(place), self._flat.take(place + 1)
+        place += width
+        low += (self._flat.take(place) - low) * share
+        high += (self._flat.take(place + 1) - high) * share
+        high -= low
+        return low + at * high, high / step
 
 
 def _model(centres: Floats, spread: Spread, cells: int) -> Floats:

@@ -37,9 +37,9 @@ def seed_of(y0: Floats) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
-def pieces(rows: int) -> Iterator[slice]:
+def pieces(rows: int, size: int = _CHUNK) -> Iterator[slice]:
     """Rows in pieces that are treated one after the other."""
-    return (slice(start, min(start + _CHUNK, rows)) for start in range(0, rows, _CHUNK))
+    return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def estimate_shares(levels: Levels, f: Floats, y0: Floats, times: Whole, step: int) -> Floats:

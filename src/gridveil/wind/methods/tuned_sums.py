@@ -16,7 +16,7 @@ import numpy as np
 from gridveil.wind.methods.tuned_estimate import unbias
 from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
 from gridveil.wind.methods.tuned_memory import pieces
-from gridveil.wind.rows import LocalRows
+from gridveil.wind.rows import BLOCK, LocalRows
 
 _SWEEPS = 5
 _FURTHEST = 0.5  # a score moves by at most this much in one sweep
@@ -79,6 +79,11 @@ class Restored:
     def __init__(self, levels: Levels, straight: Floats, scores: Floats) -> None:
         self._levels = levels
         self._straight = straight
+        self._places = np.empty(len(scores), np.int32), np.empty(len(scores), np.float32)
+        for some in pieces(len(scores)):
+            places = levels.places(np.clip(straight[some], 0.0, 1.0))
+            for whole_column, column in zip(self._places, places, strict=True):
+                whole_column[some] = column
         self._scores = scores
         self._moved = np.zeros(len(scores))  # along the features
         self._stretch = 1.0
@@ -88,14 +93,18 @@ class Restored:
         scores = self._stretch * self._scores[some] + self._moved[some]
         for cells in self._kinds:
             scores += cells.shift[cells.index[some]]
-        return self._levels.power(np.clip(self._straight[some], 0.0, 1.0), scores)
+        row, share = self._places
+        return self._levels.power((row[some], share[some]), scores)
 
     def meet_weights(self, rows: Callable[[Floats], LocalRows], beta: Floats, loss: float) -> None:
         """Move scores along the features until the records have these weights, and that loss."""
+        p = len(beta)
+        move = np.zeros(p)
         for _ in range(_SWEEPS):
-            p = len(beta)
             gram, miss, square = np.zeros((p, p)), np.zeros(p), 0.0
             for some, X in _features(rows(self._scores)):
+                # The last sweep's move, made in this pass: a pass computes all features anew.
+                self._moved[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST)
                 power, slope = self._records(some)
                 gram += (X * np.maximum(slope, _LEAST_SLOPE)[:, None]).T @ X
                 away = self._straight[some] - power
@@ -103,9 +112,9 @@ class Restored:
                 square += float(away @ away)
             ridge = 1e-6 * np.trace(gram) / p + 1e-12
             move = np.linalg.solve(gram + ridge * np.eye(p), miss)
-            for some, X in _features(rows(self._scores)):
-                self._moved[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST)
             self._stretch_by(loss / np.sqrt(max(square, 1e-12)))
+        for some, X in _features(rows(self._scores)):
+            self._moved[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST)
 
     def meet_sums(self, kinds: list[Cells], y0: Floats, b: float, loss: float) -> None:
         """Move scores of each cell until sums by cell agree with the readings, and the loss."""
@@ -123,7 +132,7 @@ class Restored:
         for _ in range(_SWEEPS):
             for cells in kinds:
                 power_sums, slopes, square = np.zeros(len(cells.counts)), cells.counts * 0, 0.0
-                for some in pieces(len(y0)):
+                for some in pieces(len(y0), BLOCK):
                     power, slope = self._records(some)
                     power_sums += cells.sums(some, power)
                     slopes = slopes + cells.sums(some, slope)
