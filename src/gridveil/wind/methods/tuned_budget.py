@@ -95,7 +95,7 @@ def public_setting(
         epsilon=epsilon,
         nominal=nominal,
         from_records=from_records,
-        told=np.linalg.pinv(from_records, hermitian=True),
+        told=np.asarray(np.linalg.pinv(from_records, hermitian=True), dtype=np.float64),
         from_query=mix.T @ mix / ridge.sensitivity(mix, alpha) ** 2,
         wpo_loss=np.sqrt(32) * ridge.delta_loss(alpha) / epsilon,
         wpo_weights=float(np.sqrt(asked + dragged)),
