@@ -201,8 +201,8 @@ def costs_of(value, monkeypatch):
 PUBLIC = [
     ("certified", "gridveil.grid.restoration.project.nearest", Unsolved("Clarabel gave up.")),
     ("certified", "gridveil.grid.restoration.project.nearest", RuntimeError("panic")),
-    ("certified", "gridveil.grid.methods.certified._estimate", np.linalg.LinAlgError("singular")),
-    ("certified", "gridveil.grid.methods.certified._estimate", ZeroDivisionError()),
+    ("certified", "gridveil.grid.methods.estimates._estimate", np.linalg.LinAlgError("singular")),
+    ("certified", "gridveil.grid.methods.estimates._estimate", ZeroDivisionError()),
     ("certified", "gridveil.grid.restoration.oracle.Oracle.at", Unsolved("HiGHS gave up.")),
     ("certified", "gridveil.grid.restoration.oracle.Oracle.at", ValueError("shapes")),
     ("paper", "gridveil.grid.restoration.paper_steps.Matcher.match", Unsolved("No values.")),

@@ -85,12 +85,13 @@ def test_the_warning_sees_released_and_public_values_alone():
     first = plan(network, models, **asked)
     other = plan(network.with_capacity(network.branches.capacity * 1.5), models, **asked)
     from gridveil.grid.congestion import congestion
-    from gridveil.grid.methods.method import Task
+    from gridveil.grid.methods.method import Outcome, Task
 
-    values = first.run(first.study(0)).values
+    made = first.run(first.study(0))
+    outcome = Outcome(made.values, deviations=np.full(len(made.values), 100.0))
     words = [
         congestion(
-            Task(one.study(1), one.sealed, one.problem, one.options, print), one.prepared, values
+            Task(one.study(1), one.sealed, one.problem, one.options, print), one.prepared, outcome
         ).words
         for one in (first, other)
     ]

@@ -7,14 +7,13 @@ that may be so is asked of released and public data, which costs no epsilon.
 **How.** Limits make the released network dearer than the same network without them. If that is by
 less than `MATERIAL`, its limits do little harm. Otherwise suppose that no line limits anything on
 the real network: take a network that is like the released one, with capacities that are enough for
-every model; draw noise of the release's own scale on them, restore the noisy values as the release
-did, and see how much dearer that alone makes the models. If noise alone does as much as the limits
-of the release do, nothing in the release tells its congestion from false congestion.
+every model; imagine releases of it (`Method.imagine`), and see how much dearer these alone make the
+models. If noise alone does as much as the limits of the release do, nothing in the release tells
+its congestion from false congestion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,15 +22,20 @@ from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
 from gridveil.grid.methods.certified import Certified
-from gridveil.grid.methods.method import TROUBLE, Prepared, Task, restore, slack_of
+from gridveil.grid.methods.method import TROUBLE, Outcome, Prepared, Task, slack_of
 from gridveil.grid.model.population import take
-from gridveil.grid.opf.engine import Solutions, solve_population
+from gridveil.grid.opf.engine import Engine, Solutions
+from gridveil.grid.restoration.convexity import LARGE, pieces_for
 
 Floats = NDArray[np.float64]
 
 MATERIAL = 0.5
 """From here on (% of cost) it matters whether limits are there."""
-_MODELS, _DRAWS = 40, 5
+# How many models are looked at on how many imagined releases; and on a large network, whose many
+# lines make models and draws much alike.
+_LOOK, _LARGE_LOOK = (40, 5), (10, 2)
+# Noise that twice does less than one in so many of what the limits do is far from it.
+_FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Congestion:
         How much dearer they make the models, mean in %.
     noise
         The same for noise on limits that are wide enough: the least and the most of some draws,
-        which end with the first that does as much; None where `cost` is too little to matter.
+        which end once they are clear; None where `cost` is too little to matter.
     """
 
     cost: float
@@ -69,36 +73,42 @@ class Congestion:
         )
 
 
-def congestion(task: Task, prepared: Prepared, values: Floats) -> Congestion | None:
+def congestion(task: Task, prepared: Prepared, outcome: Outcome) -> Congestion | None:
     """Look at what released limits do; None where capacities are public, or it can't be told.
 
     Parameters
     ----------
     task, prepared
         As of the release; the sealed values are not looked at.
-    values
-        The released values.
+    outcome
+        The released values and their error bars.
     """
-    if "capacity" not in task.problem.public.parts:
+    problem = task.problem
+    if "capacity" not in problem.public.parts:
         return None
-    some = take(task.problem.models, np.arange(min(task.problem.models.size, _MODELS)))
+    count, draws = _LARGE_LOOK if len(problem.public.buses) > LARGE else _LOOK
+    some = take(problem.models, np.arange(min(problem.models.size, count)))
     # What noise does to costs in DC is looked at, and AC would take most of a release's time again.
     options = task.options
     plain = replace(options, ac=False) if isinstance(options, Certified) else options
-    fewer = replace(task, problem=task.problem.with_models(some), options=plain)
+    fewer = replace(
+        task, problem=problem.with_models(some), options=plain, progress=lambda words: None
+    )
     try:
-        return _congestion(fewer, prepared, values)
+        return _congestion(fewer, prepared, outcome, draws)
     except (GridveilError, *TROUBLE):
         # The epsilon is spent: trouble with this look may not cost the release.
         return None
 
 
-def _congestion(task: Task, prepared: Prepared, values: Floats) -> Congestion | None:
-    public = task.problem.public
+def _congestion(task: Task, prepared: Prepared, outcome: Outcome, draws: int) -> Congestion | None:
+    public, values = task.problem.public, outcome.values
     part = public.parts["capacity"]
-    without = _solve(task, _with(values, part, np.inf))
+    models = _Models(task, values)
+    without = models.at(_with(values, part, np.inf))
     assert without.flow is not None
-    dearer = _dearer(_solve(task, values), without)
+    assert outcome.deviations is not None
+    dearer = _dearer(models.at(values), without)
     if dearer is None:
         return None
     if dearer < MATERIAL:
@@ -107,25 +117,18 @@ def _congestion(task: Task, prepared: Prepared, values: Floats) -> Congestion | 
     if task.problem.models.capacity is not None:
         wanted = wanted / task.problem.models.capacity[:, public.support["capacity"]].min(axis=0)
     wide = _with(values, part, np.maximum(values[part], wanted))
+    # About released values, by a seed that hides nothing.
+    draw = partial(_draw, np.random.default_rng(0), part)
     known: list[float] = []
-    for one in _noisy(task, prepared, wide, part):
-        draw = _dearer(_solve(task, one), without)
-        if draw is not None:
-            known.append(draw)
-            if draw >= dearer:  # noise alone may do it: more draws would say no more
+    for _ in range(draws):
+        made = task.options.imagine(task, prepared, wide, outcome.deviations, draw)
+        found = _dearer(models.at(_with(values, part, made[part])), without)
+        if found is not None:
+            known.append(found)
+            # Noise alone may do it, or is far from it: more draws would say no more.
+            if found >= dearer or (len(known) > 1 and _FAR * max(known) < dearer):
                 break
     return Congestion(dearer, (min(known), max(known))) if known else None
-
-
-def _noisy(task: Task, prepared: Prepared, values: Floats, part: slice) -> Iterator[Floats]:
-    """Some releases of capacities, if these were the real ones."""
-    scale = prepared.entries.scale(prepared.epsilons["entries"])
-    # Of released values, by a seed that hides nothing.
-    rng = np.random.default_rng(0)
-    for _ in range(_DRAWS):
-        noisy = prepared.entries.noisy(values, scale, partial(_draw, rng, part))
-        made = restore(task, prepared, noisy).values
-        yield _with(values, part, made[part])
 
 
 def _draw(rng: np.random.Generator, part: slice, scale: Floats) -> Floats:
@@ -141,15 +144,21 @@ def _with(values: Floats, part: slice, others: Floats | float) -> Floats:
     return found
 
 
-def _solve(task: Task, values: Floats) -> Solutions:
-    """The models on a network with these values, broken limits at a penalty."""
-    return solve_population(
-        task.problem.public.with_values(values),
-        task.problem.models,
-        model=slack_of(task.problem),
-        slack_price=task.options.penalty_for(task.problem),
-        keep=("flow",),
-    )
+class _Models:
+    """The models on networks that differ in capacities, broken limits at a penalty."""
+
+    def __init__(self, task: Task, values: Floats) -> None:
+        self._problem = task.problem
+        self._engine = Engine(
+            task.problem.public.with_values(values),
+            model=slack_of(task.problem),
+            slack_price=task.options.penalty_for(task.problem),
+            quadratic=pieces_for(task.problem) or "exact",
+        )
+
+    def at(self, values: Floats) -> Solutions:
+        capacity = self._problem.public.with_values(values).branches.capacity
+        return self._engine.solve(self._problem.models, capacity=capacity, keep=("flow",))
 
 
 def _dearer(one: Solutions, without: Solutions) -> float | None:

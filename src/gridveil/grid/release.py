@@ -228,7 +228,7 @@ class GridPlan(Plan[GridRelease]):
         seen = None
         if self._warns:
             progress("looking at what the released limits cost")
-            seen = congestion(task, self.prepared, outcome.values)
+            seen = congestion(task, self.prepared, outcome)
         known = facts(task, outcome, self.prepared.decimals, seen, self.declared, self.left_out)
         return GridRelease(task, outcome, known, seen, self.left_out)
 

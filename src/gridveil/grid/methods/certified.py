@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,23 +12,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gridveil.errors import InputError
+from gridveil.grid.methods.estimates import estimates
 from gridveil.grid.methods.method import (
-    Ints,
+    Floats,
     Method,
     Outcome,
     Prepared,
     Task,
     decimals_of,
     failed,
+    in_units,
     prepared_for,
 )
 from gridveil.grid.methods.noisy import NoisyEntries
 from gridveil.grid.methods.queries import EntriesQuery
-from gridveil.grid.model.covariates import Covariates
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.parameters import Parameter
 from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.ac.numbers import ac_numbers
 from gridveil.grid.opf.ac.programme import casadi
 from gridveil.grid.opf.outages import (
@@ -37,11 +36,9 @@ from gridveil.grid.opf.outages import (
     contingencies,
     read_contingencies,
 )
-from gridveil.grid.restoration.cells import Noisy
-from gridveil.grid.restoration.convexity import relieve
-from gridveil.grid.restoration.experts import learn
+from gridveil.grid.restoration.convexity import LARGE, LEAST, relieve
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
-from gridveil.grid.restoration.prior import Estimate, estimate
+from gridveil.grid.restoration.prior import Estimate
 from gridveil.grid.restoration.project import serve
 from gridveil.privacy.exact import Exact, exact
 from gridveil.release.options import Within, flag, flagged, numbers, option, share
@@ -247,16 +244,56 @@ class Certified(Method):
         """Restore the noisy entries; what the models need is public, and free."""
         # Step 2: what the entries have in common, learned from the noisy ones and public facts.
         task.progress("learning what the entries have in common")
-        learned, public = self._learned(task.problem, prepared, noisy), task.problem.public
+        learned = estimates(task.problem, prepared, noisy, self.catalogue or ())
         totals = self._totals(task.problem, noisy, prepared.unit)
+        return self._projected(task, prepared, learned, totals)
+
+    def imagine(
+        self,
+        task: Task,
+        prepared: Prepared,
+        values: Floats,
+        deviations: Floats,
+        draw: Callable[[Floats], Floats],
+    ) -> Floats:
+        """See `Method.imagine`.
+
+        On a large network nothing is learned again: estimates are off by as much as their error
+        bars say, and congestion is as rare as can be. Those of a few hundred lines are too wide.
+        """
+        if not self._relieves(task.problem) or len(task.problem.public.buses) <= LARGE:
+            return super().imagine(task, prepared, values, deviations, draw)
+        scale = deviations / np.sqrt(2)
+        off = NoisyEntries(values + draw(scale), scale)
+        return in_units(self._from_estimates, task, prepared, off).values
+
+    def _from_estimates(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
+        inside = np.clip(noisy.values, task.problem.public.low, task.problem.public.high)
+        learned = Estimate(inside, noisy.deviations**2, noisy.deviations**2)
+        return self._projected(task, prepared, learned, (), congested=LEAST)
+
+    def _relieves(self, problem: ReleaseProblem) -> bool:
+        """Whether unlikely congestion is taken out: of capacities that no catalogue settles."""
+        return problem.public.parameters == ("capacity",) and not self.catalogue
+
+    def _projected(
+        self,
+        task: Task,
+        prepared: Prepared,
+        learned: Estimate,
+        totals: tuple[Total, ...],
+        congested: float | None = None,
+    ) -> Outcome:
+        """From estimates to released values; `congested` is the scale of congestion, if known."""
+        public = task.problem.public
         aim = Aim(learned.mean, 1 / learned.variance, public.low, public.high, totals)
-        # Capacities: without congestion that is more likely noise than the network's. A catalogue
-        # leaves no doubt that this could use.
-        lines = public.parameters == ("capacity",) and not self.catalogue
+        lines = self._relieves(task.problem)
         if lines:
+            # Without congestion that is more likely noise than the network's.
             task.progress("taking out unlikely congestion")
             with suppress(Unsolved):
-                aim = relieve(aim, task.problem, self.penalty_for(task.problem)).aim
+                penalty = self.penalty_for(task.problem)
+                aim = relieve(aim, task.problem, penalty, scale=congested).aim
         # Step 3: the nearest values that serve every model, and models like them.
         given = self.outages(public.with_values(public.low))
         project = partial(
@@ -300,24 +337,6 @@ class Certified(Method):
             np.sqrt(learned.doubt + (served.values - learned.mean) ** 2),
         )
 
-    def _learned(
-        self, problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries
-    ) -> Estimate:
-        """What is known of every entry, one kind of them at a time."""
-        public = problem.public
-        mean, variance, doubt = (np.empty(public.entries) for _ in range(3))
-        for kind, places in _alike(problem):
-            if not kind.alike:
-                mean[places] = np.clip(noisy.values, public.low, public.high)[places]
-                variance[places] = doubt[places] = 2 * noisy.scale[places] ** 2
-                continue
-            known = prepared.covariates[kind.name].of(places - public.parts[kind.name].start)
-            ratings = self.catalogue if kind.name == "capacity" else None
-            listed = [one / prepared.unit for one in ratings or ()]
-            found = _estimate(public, places, noisy, known, listed)
-            mean[places], variance[places], doubt[places] = found.mean, found.variance, found.doubt
-        return Estimate(mean, variance, doubt)
-
     def _totals(
         self, problem: ReleaseProblem, noisy: NoisyEntries, unit: float
     ) -> tuple[Total, ...]:
@@ -331,40 +350,6 @@ class Certified(Method):
         if noisy.total is not None:
             return (Total(row, noisy.total, 1 / (2 * noisy.total_scale**2)),)
         return ()
-
-
-def _estimate(
-    public: PublicNetwork,
-    places: Ints,
-    noisy: NoisyEntries,
-    known: Covariates,
-    catalogue: Sequence[float],
-) -> Estimate:
-    """Mean and variance of entries of one column and one sign."""
-    first = places[0]
-    if catalogue:
-        ends = float(public.low[first]), float(public.high[first])
-        return estimate(noisy.values[places], float(noisy.scale[first]), *ends, catalogue)
-    sign = float(public.signs[first])
-    low, high = sorted((sign * float(public.low[first]), sign * float(public.high[first])))
-    logs = bool(noisy.logarithms[first])
-    sizes = Noisy(sign * noisy.values[places], noisy.scale[places], low, high, logs)
-    found = learn(sizes, known).estimate
-    return Estimate(sign * found.mean, found.variance, found.doubt)
-
-
-def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:
-    """Places of entries that may have something in common: of one column and one sign."""
-    groups: list[tuple[Parameter, Any]] = []
-    start = 0
-    for kind in problem.kinds:
-        for column in kind.columns:
-            count = int(problem.public.support[column].sum())
-            places = np.arange(start, start + count)
-            signs = problem.public.signs[places]
-            groups += [(kind, places[signs == sign]) for sign in (-1.0, 1.0)]
-            start += count
-    return [(kind, places) for kind, places in groups if len(places)]
 
 
 def lines_in(problem: ReleaseProblem) -> bool:

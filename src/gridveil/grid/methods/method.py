@@ -142,6 +142,31 @@ class Method(Options, ABC):
         """What the method makes of noisy entries if it asks for nothing else."""
         return self.steps(task, prepared, noisy)
 
+    def imagine(
+        self,
+        task: Task,
+        prepared: Prepared,
+        values: Floats,
+        deviations: Floats,
+        draw: Callable[[Floats], Floats],
+    ) -> Floats:
+        """What this might have released if these were the real values, and lines limited nothing.
+
+        Parameters
+        ----------
+        task, prepared
+            As of a release; the sealed values are not looked at.
+        values
+            What to take for real.
+        deviations
+            Error bars of released values.
+        draw
+            Draws noise of given scales.
+        """
+        scale = prepared.entries.scale(prepared.epsilons["entries"])
+        noisy = prepared.entries.noisy(values, scale, draw)
+        return in_units(self.steps_without_asking, task, prepared, noisy).values
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -195,15 +220,10 @@ def run(task: Task, prepared: Prepared) -> Outcome:
     # Step 1 of every method: noise on every entry (certified: and on a sum of loads or costs).
     task.progress("noise on every entry")
     noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
-    return _in_units(task.options.steps, task, prepared, noisy)
+    return in_units(task.options.steps, task, prepared, noisy)
 
 
-def restore(task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
-    """What the method makes of noisy entries alone: nothing is asked of the sealed values."""
-    return _in_units(task.options.steps_without_asking, task, prepared, noisy)
-
-
-def _in_units(
+def in_units(
     steps: Callable[[Task, Prepared, NoisyEntries], Outcome],
     task: Task,
     prepared: Prepared,

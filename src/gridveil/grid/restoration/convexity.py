@@ -41,8 +41,9 @@ LEAST = 0.02
 """The least scale of congestion costs, as a share of what models cost without limits."""
 _MODELS = 60
 _DRAWS, _MODELS_A_DRAW = 24, 25
-# Beyond this many buses: fewer models for each draw, and quadratic costs in so many pieces.
-_LARGE, _MODELS_A_LARGE_DRAW, _PIECES = 2000, 6, 20
+LARGE = 2000
+"""Buses beyond which each draw has fewer models, and quadratic costs are in so many pieces."""
+_MODELS_A_LARGE_DRAW, _PIECES = 6, 20
 _ROUNDS, _ENOUGH = 30, 0.01
 # A straight cost ``c/s`` is put as a square about a point this far below: its curve is lost on c.
 _BELOW = 10.0
@@ -57,7 +58,14 @@ class Relieved:
     after: float
 
 
-def relieve(aim: Aim, problem: ReleaseProblem, penalty: float) -> Relieved:
+def pieces_for(problem: ReleaseProblem) -> int | None:
+    """Into how many pieces quadratic costs are cut: solvers of linear ones start warm."""
+    return _PIECES if len(problem.public.buses) > LARGE else None
+
+
+def relieve(
+    aim: Aim, problem: ReleaseProblem, penalty: float, *, scale: float | None = None
+) -> Relieved:
     """Move an aim for capacities to where it is most likely, given that congestion is rare.
 
     Parameters
@@ -68,14 +76,17 @@ def relieve(aim: Aim, problem: ReleaseProblem, penalty: float) -> Relieved:
         What is released: capacities alone.
     penalty
         The price of broken limits, $/MWh.
+    scale
+        Of congestion costs, if it is known; learned by default.
     """
     some = np.arange(min(problem.models.size, _MODELS))
     costs = _Congestion(problem, some, penalty, aim.high)
     before, slope = costs.at(aim.centre)
     if not (np.isfinite(before) and slope.any()):
         return Relieved(aim, before, before)
-    rate = 1 / max(LEAST, before - _gap(aim, problem, some))
-    found = _least(aim, costs, rate, before, slope)
+    if scale is None:
+        scale = max(LEAST, before - _gap(aim, problem, some))
+    found = _least(aim, costs, 1 / scale, before, slope)
     return Relieved(replace(aim, centre=found), before, costs.at(found)[0])
 
 
@@ -121,7 +132,7 @@ def _gap(aim: Aim, problem: ReleaseProblem, some: Ints) -> float:
     width = np.sqrt(1 / aim.weight / 2)
     own = costs.each(aim.centre, some)
     # Errors of thousands of lines are much the same to all models: a few of these tell.
-    large = len(problem.public.buses) > _LARGE
+    large = len(problem.public.buses) > LARGE
     count = min(len(some), _MODELS_A_LARGE_DRAW if large else _MODELS_A_DRAW)
     found = []
     for _ in range(_DRAWS):
@@ -138,10 +149,8 @@ class _Congestion:
         self, problem: ReleaseProblem, some: Ints, penalty: float, without: Floats
     ) -> None:
         self._models = take(problem.models, some)
-        # Pieces of quadratic costs are close enough here, and their solvers start warm.
-        pieces = _PIECES if len(problem.public.buses) > _LARGE else None
         self._oracle = Oracle(
-            problem, self._models, kinds=("relaxed",), price=penalty, pieces=pieces
+            problem, self._models, kinds=("relaxed",), price=penalty, pieces=pieces_for(problem)
         )
         self._without = self._oracle.solve(without, self._models, ("cost",)).cost
         self._share = 1 / np.maximum(np.abs(self._without), 1e-9)

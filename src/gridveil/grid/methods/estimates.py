@@ -1,0 +1,80 @@
+"""What noisy entries and public facts say about each entry: a mean and a variance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gridveil.grid.methods.method import Ints, Prepared
+from gridveil.grid.methods.noisy import NoisyEntries
+from gridveil.grid.model.covariates import Covariates
+from gridveil.grid.model.parameters import Parameter
+from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.restoration.cells import Noisy
+from gridveil.grid.restoration.experts import learn
+from gridveil.grid.restoration.prior import Estimate, estimate
+
+
+def estimates(
+    problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries, catalogue: Sequence[float]
+) -> Estimate:
+    """Mean and variance of every entry, one kind at a time.
+
+    Parameters
+    ----------
+    problem, prepared
+        What is released, in the units of `prepared`.
+    noisy
+        The noisy entries, in the same.
+    catalogue
+        Capacities: the only ratings in MW that there are, or none.
+    """
+    public = problem.public
+    mean, variance, doubt = (np.empty(public.entries) for _ in range(3))
+    for kind, places in _alike(problem):
+        if not kind.alike:
+            mean[places] = np.clip(noisy.values, public.low, public.high)[places]
+            variance[places] = doubt[places] = 2 * noisy.scale[places] ** 2
+            continue
+        known = prepared.covariates[kind.name].of(places - public.parts[kind.name].start)
+        ratings = catalogue if kind.name == "capacity" else ()
+        found = _estimate(public, places, noisy, known, [one / prepared.unit for one in ratings])
+        mean[places], variance[places], doubt[places] = found.mean, found.variance, found.doubt
+    return Estimate(mean, variance, doubt)
+
+
+def _estimate(
+    public: PublicNetwork,
+    places: Ints,
+    noisy: NoisyEntries,
+    known: Covariates,
+    catalogue: Sequence[float],
+) -> Estimate:
+    """Mean and variance of entries of one column and one sign."""
+    first = places[0]
+    if catalogue:
+        ends = float(public.low[first]), float(public.high[first])
+        return estimate(noisy.values[places], float(noisy.scale[first]), *ends, catalogue)
+    sign = float(public.signs[first])
+    low, high = sorted((sign * float(public.low[first]), sign * float(public.high[first])))
+    logs = bool(noisy.logarithms[first])
+    sizes = Noisy(sign * noisy.values[places], noisy.scale[places], low, high, logs)
+    found = learn(sizes, known).estimate
+    return Estimate(sign * found.mean, found.variance, found.doubt)
+
+
+def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:
+    """Places of entries that may have something in common: of one column and one sign."""
+    groups: list[tuple[Parameter, Any]] = []
+    start = 0
+    for kind in problem.kinds:
+        for column in kind.columns:
+            count = int(problem.public.support[column].sum())
+            places = np.arange(start, start + count)
+            signs = problem.public.signs[places]
+            groups += [(kind, places[signs == sign]) for sign in (-1.0, 1.0)]
+            start += count
+    return [(kind, places) for kind, places in groups if len(places)]
