@@ -121,16 +121,18 @@ def test_no_power_decides_what_is_unusual():
 def test_no_private_value_decides_what_is_unusual(name, alpha):
     network = gv.grid.cases.rts96()
     kind = PARAMETERS[name]
+    names = [name] if kind.beside is None else [kind.beside, name]
     part = getattr(network, kind.table)
     plans = []
     for factor in (1.0, 1.7):
         moved = {column: getattr(part, column) * factor for column in kind.columns}
         other = replace(network, **{kind.table: replace(part, **moved)})
-        plans.append(grid_plan(other, parameter=name, alpha=alpha))
+        plans.append(grid_plan(other, parameter=names, alpha=dict.fromkeys(names, alpha)))
     assert plans[0].unusual == plans[1].unusual
     assert plans[0].assumed == plans[1].assumed
     # The control: another alpha does.
-    assert grid_plan(network, parameter=name, alpha=2 * alpha).assumed != plans[0].assumed
+    other = grid_plan(network, parameter=names, alpha=dict.fromkeys(names, 2 * alpha))
+    assert other.assumed != plans[0].assumed
 
 
 def series_plan(scale=1.0, **given):

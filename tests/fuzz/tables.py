@@ -80,12 +80,17 @@ def check_source(module: Any, source: Any, choose: Choose) -> bool:
     module.write(network)
     parameter = list(PARAMETERS)[choose(len(PARAMETERS))]
     try:
-        _, public = network.split(parameter, RANGE)
+        whole = PARAMETERS[parameter].beside
+        names = [parameter] if whole is None else [whole, parameter]
+        _, public = network.split(names, dict.fromkeys(names, RANGE))
         check_writable(public)
     except InputError:
         return True
-    table, columns = PARAMETERS[parameter].table, PARAMETERS[parameter].columns
-    private = [getattr(getattr(network, table), name)[public.support[name]] for name in columns]
+    private = [
+        getattr(getattr(network, PARAMETERS[one].table), name)[public.support[name]]
+        for one in names
+        for name in PARAMETERS[one].columns
+    ]
     # Nothing may go wrong from here on: a release would have been charged for.
-    module.write_release(public.with_values(np.concatenate(private)), None, parameter)
+    module.write_release(public.with_values(np.concatenate(private)), None, names)
     return True

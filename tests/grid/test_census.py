@@ -16,6 +16,7 @@ from gridveil.grid.io.fate_table import KEPT, RULES
 from gridveil.grid.io.fate_words import EVERY
 from gridveil.grid.io.fates import changes, copied, fate_of
 from gridveil.grid.io.pandapower.release import put_dispatch
+from gridveil.grid.model.parameters import PARAMETERS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -171,7 +172,7 @@ def test_the_page_of_the_documentation_is_the_table():
 @pytest.mark.parametrize("kind", KEPT)
 def test_a_rule_speaks_of_known_columns_and_parameters(kind):
     for rule in RULES[kind]:
-        assert {*rule.parameters.split()} <= {*EVERY.split()}
+        assert {*rule.parameters.split()} <= {*PARAMETERS}
         assert rule.reason.endswith(".")
         for table in rule.tables.split():
             for column in rule.columns.split():

@@ -31,9 +31,11 @@ RANGES = {
     "load": (-150.0, 400.0),
     "generator_limit": (-200.0, 500.0),
     "cost": (-50.0, 150.0),
+    "reactive_load": (-90.0, 120.0),
 }
 ALPHAS = st.sampled_from([Fraction(1, 3), Fraction(7, 100), Fraction(5), Fraction(30)])
 SETS = [*SINGLE, *TOGETHER, "generator_limit,cost", "capacity,load,generator_limit,cost"]
+SETS += ["load,reactive_load"]
 
 
 class Silent:
@@ -65,6 +67,8 @@ def asked(ask, public, values):
 def parts_of(parameters, seed=3):
     names = parameters.split(",")
     network = random_network(seed, buses=5, extra=1)
+    reactive = np.array([3.0, -4.0, 0.0, 5.0, 6.0])
+    network = replace(network, buses=replace(network.buses, reactive_load=reactive))
     ranges = {name: Limits(*RANGES[name]) for name in names}
     return split_parts(network, names, ranges, declared=Declared(public_curves=True))[1], names
 
@@ -167,6 +171,23 @@ def test_half_the_coefficient_is_needed_for_a_published_total():
     other[0] += 5
     check_apart(query, public, values, other)
     other[1] -= 5
+    with pytest.raises(AssertionError):
+        check_apart(query, public, values, other)
+
+
+def test_both_powers_of_a_load_at_once_would_need_twice_the_noise():
+    # Control: active and reactive power are two entries, with a step each.
+    public, _ = parts_of("load,reactive_load")
+    problem = ReleaseProblem(public, Population(1), Fraction(1))
+    alphas = {"load": Fraction(5), "reactive_load": Fraction(3)}
+    query = EntriesQuery(problem, alphas, total_share=Fraction(2, 5))
+    values = (public.low + public.high) / 2
+    active, reactive = (public.parts[name].start for name in ("load", "reactive_load"))
+    for entry, step in ((active, 5), (reactive, 3), (reactive + 1, -3)):
+        other = values.copy()
+        other[entry] += step
+        check_apart(query, public, values, other)
+    other[active] += 5
     with pytest.raises(AssertionError):
         check_apart(query, public, values, other)
 

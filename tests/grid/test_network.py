@@ -24,8 +24,14 @@ RANGES = {
     "load": (-100, 1000),
     "generator_limit": (-100, 1000),
     "cost": (-50, 200),
+    "reactive_load": (-100, 1000),
 }
-SUBSETS = [names for count in range(1, 5) for names in combinations(PARAMETERS, count)]
+SUBSETS = [
+    names
+    for count in range(1, 6)
+    for names in combinations(PARAMETERS, count)
+    if "reactive_load" not in names or "load" in names
+]
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +180,7 @@ def test_public_network_holds_no_private_number(tmp_path, names):
             np.array([[175.29, 15.31], [176.37, 21.41], [-1.43, -9.47]]),
         ),
         "cost": ("gencost", [5], np.array([[77.53], [78.59], [79.61], [0], [0], [0]])),
+        "reactive_load": ("bus", [3], np.array([[0], [-13.67], [14.71]])),
     }
     if "cost" in names:
         parts["gencost"][:, 4:] = 0

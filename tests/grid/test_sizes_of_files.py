@@ -25,8 +25,8 @@ SIZES = [2.0**-10, 2.0**10]
 CASES = [
     (kind, name)
     for kind, one in FORMATS.items()
-    for name in PARAMETERS
-    if name != "cost" or one.costs
+    for name in (*RANGES, "load,reactive_load")
+    if name not in ("cost", "reactive_load") or (name == "cost" and one.costs)
 ]
 COLUMNS = {
     "buses": ("load", "reactive_load"),
@@ -48,12 +48,13 @@ def in_megawatts(path):
 def released(kind, name, size, folder):
     """What the released file of the triangle at this size says, in units of the size."""
     known = FORMATS[kind]
-    scales = {one: size if PARAMETERS[one].unit == "MW" else 1.0 for one in PARAMETERS}
+    scales = {one: size if PARAMETERS[one].is_power else 1.0 for one in PARAMETERS}
     parts = {
         one: tuple(scales[one] * value for value in VALUES[one])
         for one in PARAMETERS
         if one != "cost" or known.costs
     }
+    names = name.split(",")
     path = folder / f"{size} {known.file}"
     known.write(path, parts, known.forms.get("float64", str))
     network = read_case(in_megawatts(path) if kind == "pandapower" else path)
@@ -62,18 +63,18 @@ def released(kind, name, size, folder):
         sample_population(network, 4, private=name, costs=0.1),
         parameter=name,
         epsilon=1,
-        alpha=exact(float(ALPHAS[name]) / 10 * scales[name], name="alpha"),
-        limits=tuple(scales[name] * end for end in RANGES[name]),
+        alpha={one: exact(float(ALPHAS[one]) / 10 * scales[one], name="alpha") for one in names},
+        limits={one: tuple(scales[one] * end for end in RANGES[one]) for one in names},
         seed=3,
     )
     again = folder / f"released {path.name}"
     made.data.write_release(again, name)
     file = read_case(again)
     # The file says what was released.
-    kind_of = PARAMETERS[name]
-    for column in kind_of.columns:
-        ours, theirs = (getattr(getattr(n, kind_of.table), column) for n in (made.data, file))
-        assert theirs == pytest.approx(ours, rel=1e-9)
+    for kind_of in (PARAMETERS[one] for one in names):
+        for column in kind_of.columns:
+            ours, theirs = (getattr(getattr(n, kind_of.table), column) for n in (made.data, file))
+            assert theirs == pytest.approx(ours, rel=1e-9)
     found = {
         f"{table} {column}": getattr(getattr(file, table), column) / size
         for table, columns in COLUMNS.items()
@@ -89,7 +90,7 @@ def test_a_file_of_another_size_is_released_alike(kind, name, size, tmp_path):
     if needs is not None and importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
     usual, other = (released(kind, name, one, tmp_path) for one in (1.0, size))
-    step = float(ALPHAS[name]) / 10
+    step = float(max(ALPHAS[one] for one in name.split(","))) / 10
     for column, ours in usual.items():
         theirs = other[column]
         ends = np.isfinite(ours)

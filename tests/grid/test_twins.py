@@ -15,7 +15,7 @@ from grid.making import NAMES, tables
 from gridveil.grid import read_case
 
 PARAMETERS = ("capacity", "load", "generator_limit", "cost")
-FEW = [*((name,) for name in PARAMETERS), PARAMETERS]
+FEW = [*((name,) for name in PARAMETERS), PARAMETERS, ("load", "reactive_load")]
 SETS = [*FEW, *combinations(PARAMETERS, 2)]
 RANGE = (0.5, 9e5)
 
@@ -72,6 +72,7 @@ MATPOWER = {
     "load": [("bus", 2, 0.0), ("bus", 3, 0.0)],
     "generator_limit": [("gen", 9, 0.0), ("gen", 8, 1e6)],
     "cost": [("gencost", 5, 0.0)],
+    "reactive_load": [],  # with the loads
 }
 RESULTS = [("gen", 1), ("gen", 2), ("bus", 7), ("bus", 8), ("branch", 13), ("branch", 14)]
 
@@ -141,6 +142,7 @@ PANDAPOWER = {
         *(("sgen", name) for name in ("min_p_mw", "max_p_mw", "p_mw", "sn_mva")),
     ],
     "cost": [("poly_cost", name) for name in ("cp1_eur_per_mw",)],
+    "reactive_load": [],
 }
 
 
@@ -202,6 +204,7 @@ PYPSA = {
     "load": [("Load", "p_set"), ("Load", "q_set")],
     "generator_limit": [("Generator", "p_nom"), ("Generator", "p_nom_max")],
     "cost": [("Generator", "marginal_cost")],
+    "reactive_load": [],
 }
 
 

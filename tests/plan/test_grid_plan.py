@@ -149,10 +149,12 @@ def test_the_words_for_several_are_those_of_the_statement(planner, ledger):
 
 
 @pytest.mark.parametrize(
-    "names", [("load", "cost"), ("generator_limit", "cost"), tuple(PARAMETERS)]
+    "names",
+    [("load", "cost"), ("generator_limit", "cost"), ("load", "reactive_load"), tuple(PARAMETERS)],
 )
 def test_any_of_them_go_together(names):
     ranges = {"capacity": (1.0, 5e3), "load": (-1e3, 1e3), "generator_limit": (-1e3, 1e3)}
+    ranges["reactive_load"] = (-1e3, 1e3)
     limits = tuple((name, ranges[name]) for name in names if name in ranges)
     private = tuple((one, Fraction(1)) for one in names)
     choice = Choice("grid", private, "laplace", Fraction(1), 20, limits)

@@ -21,13 +21,22 @@ from gridveil.auditing.checks import Audit
 from gridveil.auditing.commands import Command
 from gridveil.auditing.files import Twins, Write, installed, replays
 from gridveil.auditing.transcript import Values
-from gridveil.auditing.triangle import ALPHAS, LINES, RANGES, SECRETS, VALUES, Secret, triangle_text
+from gridveil.auditing.triangle import (
+    ALPHAS,
+    LINES,
+    RANGES,
+    SECRETS,
+    VALUES,
+    Secret,
+    reactive_loads,
+    triangle_text,
+)
 from gridveil.grid.io import unlogged
 
 Parts = Mapping[str, Values]
 """Private values by parameter."""
 
-_PRIVATE = ("capacity", "load", "generator-limit", "cost", "capacity-and-load")
+_PRIVATE = ("capacity", "load", "generator-limit", "cost", "capacity-and-load", "load-and-reactive")
 _VOLTAGE = 230.0
 _TYPES = ("int64", "float64", "object", "float32", "int32", "text")
 _FAST = 2  # replays of a network: each takes a good part of a second
@@ -86,7 +95,7 @@ def _values(secret: Secret) -> dict[str, Values]:
     found = {
         "the case's values": own,
         "fractions": 0.4 * own + 0.123,
-        "all equal": np.full(len(own), 7.0),
+        "all equal": np.copysign(7.0, own),
         "over the range": 1e3 * own,
         "below the range": 1e-3 * own,
     }
@@ -149,8 +158,9 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
     pp.create_line_from_parameters(
         net, 0, 2, 1.0, ohms, 9 * ohms, 0.0, 0.0, max_loading_percent=100.0
     )
-    for bus, load in zip((0, 1, 2), (0.0, *found["load"]), strict=True):
-        pp.create_load(net, bus, load, 0.3 * load)
+    reactive = (0.0, *reactive_loads(parts))
+    for bus, load, other in zip((0, 1, 2), (0.0, *found["load"]), reactive, strict=True):
+        pp.create_load(net, bus, load, other)
     limits = found["generator_limit"]
     pp.create_ext_grid(net, 0, min_p_mw=limits[0], max_p_mw=limits[2])
     pp.create_gen(net, 2, limits[3], min_p_mw=limits[1], max_p_mw=limits[3], sn_mva=limits[3])
@@ -161,6 +171,7 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
     typed = {
         "capacity": {"line": ["max_i_ka", "max_loading_percent"]},
         "load": {"load": ["p_mw", "q_mvar", "scaling"]},
+        "reactive_load": {},
         "generator_limit": {
             "ext_grid": ["min_p_mw", "max_p_mw"],
             "gen": ["p_mw", "min_p_mw", "max_p_mw", "sn_mva"],
@@ -176,7 +187,8 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
 
 def _typed(column: Any, kind: str) -> Any:
     """A column in another type; no entry becomes 0, which would be another public part."""
-    whole = column.where(column == 0, column.clip(1, 1e6).round())
+    # Signs are another public part too.
+    whole = np.sign(column) * column.abs().clip(1, 1e6).round()
     if kind == "text":
         return column.map(lambda value: f"{value:g}").astype(object)
     return (whole if kind.startswith("int") else column).astype(kind)
@@ -197,8 +209,9 @@ def write_pypsa(path: Path, parts: Parts, kind: str) -> None:
     for (a, b, x), rating in zip(LINES, found["capacity"], strict=True):
         ends = {"bus0": f"bus {a}", "bus1": f"bus {b}"}
         net.add("Line", f"line {a}-{b}", **ends, x=x * ohms, r=0.01 * ohms, s_nom=rating)
-    for bus, load in zip((1, 2, 3), (0.0, *found["load"]), strict=True):
-        net.add("Load", f"load {bus}", bus=f"bus {bus}", p_set=load, q_set=0.3 * load)
+    reactive = (0.0, *reactive_loads(parts))
+    for bus, load, other in zip((1, 2, 3), (0.0, *found["load"]), reactive, strict=True):
+        net.add("Load", f"load {bus}", bus=f"bus {bus}", p_set=load, q_set=other)
     limits = found["generator_limit"]
     for at, bus in enumerate((1, 3)):
         least, most, cost = limits[at], limits[at + 2], found["cost"][at]
@@ -210,6 +223,7 @@ def write_pypsa(path: Path, parts: Parts, kind: str) -> None:
     typed = {
         "capacity": (net.lines, ["s_nom", "s_max_pu"]),
         "load": (net.loads, ["p_set", "q_set"]),
+        "reactive_load": (net.loads, []),
         "generator_limit": (net.generators, ["p_nom", "p_min_pu", "p_max_pu"]),
         "cost": (net.generators, ["marginal_cost"]),
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gridveil.auditing.transcript import Values
-from gridveil.auditing.triangle import LINES, VALUES
+from gridveil.auditing.triangle import LINES, VALUES, reactive_loads
 
 _VOLTAGE = 230.0
 _SCHEMA = "http://www.powsybl.org/schema/iidm/1_14"
@@ -39,10 +39,10 @@ def write_xiidm(path: Path, parts: Mapping[str, Values], show: Callable[[float],
             f'<iidm:minMaxReactiveLimits minQ="{unit(-0.3 * high)}" maxQ="{unit(0.3 * high)}"/>'
             "</iidm:generator>"
         )
-    for at, load in zip((2, 3), found["load"], strict=True):
+    for at, load, reactive in zip((2, 3), found["load"], reactive_loads(parts), strict=True):
         units[at].append(
             f'<iidm:load id="load {draw(load)} {at}" loadType="UNDEFINED" p0="{draw(load)}" '
-            f'q0="{draw(0.3 * load)}" bus="bus {at}" connectableBus="bus {at}" '
+            f'q0="{draw(reactive)}" bus="bus {at}" connectableBus="bus {at}" '
             f'p="{draw(load)}">{note}</iidm:load>'
         )
     stations = [
@@ -95,8 +95,8 @@ def write_raw(path: Path, parts: Mapping[str, Values], show: Callable[[float], s
     ]
     lines += ["0 / END OF BUS"]
     lines += [
-        f"{at}, '1', 1, 1, 1, {draw(load)}, {draw(0.3 * load)}, 0, 0, 0, 0 / {note}"
-        for at, load in zip((2, 3), found["load"], strict=True)
+        f"{at}, '1', 1, 1, 1, {draw(load)}, {draw(reactive)}, 0, 0, 0, 0 / {note}"
+        for at, load, reactive in zip((2, 3), found["load"], reactive_loads(parts), strict=True)
     ]
     lines += ["0 / END OF LOAD", "0 / END OF FIXED SHUNT"]
     lines += [

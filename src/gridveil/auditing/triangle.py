@@ -22,18 +22,21 @@ from gridveil.auditing.transcript import Values
 VALUES: dict[str, Values] = {
     "capacity": (30.0, 40.0, 35.0),
     "load": (30.0, 80.0),
+    "reactive_load": (9.0, -24.0),
     "generator_limit": (30.0, 30.0, 200.0, 150.0),
     "cost": (20.0, 90.0),
 }
 RANGES = {
     "capacity": (5.0, 200.0),
     "load": (1.0, 200.0),
+    "reactive_load": (-100.0, 100.0),
     "generator_limit": (1.0, 300.0),
     "cost": (1.0, 200.0),
 }
 ALPHAS = {
     "capacity": Fraction(10),
     "load": Fraction(10),
+    "reactive_load": Fraction(4),
     "generator_limit": Fraction(20),
     "cost": Fraction(5),
 }
@@ -130,6 +133,7 @@ SECRETS = {
         Secret("generator-limit", ("generator_limit",)),
         Secret("cost", ("cost",)),
         Secret("capacity-and-load", ("capacity", "load")),
+        Secret("load-and-reactive", ("load", "reactive_load")),
         Secret("capacity-by-share", ("capacity",), share=Fraction(1, 5)),
         # The line from bus 2 by 25 MW, the others by 5.
         Secret(
@@ -140,6 +144,7 @@ SECRETS = {
         Secret("load-after-outages", ("load",), {"contingencies": "all", "emergency": 1.5}),
         Secret("capacity-in-ac", ("capacity",), {"ac": True}),
         Secret("load-in-ac", ("load",), {"ac": True, "power_factor": 0.95}),
+        Secret("load-and-reactive-in-ac", ("load", "reactive_load"), {"ac": True}),
         Secret("generator-limit-in-ac", ("generator_limit",), {"ac": True}),
     )
 }
@@ -175,12 +180,12 @@ def triangle_text(
         show if name in given else str for name in ("capacity", "load", "generator_limit", "cost")
     )
     load = (0.0, *found["load"])
+    reactive = (0.0, *reactive_loads(given))
     lowest, highest = found["generator_limit"][:2], found["generator_limit"][2:]
     tables = {
         "bus": [
-            f"{i + 1} {1 if i else 3} {power(d)} {power(0.3 * d)} 0 0 1 1 {power(-d / 10)} 230 1 "
-            "1.1 0.9"
-            for i, d in enumerate(load)
+            f"{i + 1} {1 if i else 3} {power(d)} {power(q)} 0 0 1 1 {power(-d / 10)} 230 1 1.1 0.9"
+            for i, (d, q) in enumerate(zip(load, reactive, strict=True))
         ],
         "gen": [
             f"{bus} {limit((low + high) / 2)} 0 {limit(high / 2)} {limit(-high / 2)} 1 "
@@ -205,6 +210,12 @@ def triangle_text(
     )
     head = f"function mpc = triangle\n% {found}\nmpc.version = '2';\nmpc.baseMVA = 100;\n"
     return head + body
+
+
+def reactive_loads(given: Mapping[str, Values]) -> Values:
+    """Reactive loads: those that are given, else a copy of the active ones."""
+    copies = tuple(0.3 * load for load in given.get("load", VALUES["load"]))
+    return given.get("reactive_load", copies)
 
 
 def _parabola(cost: float, output: float) -> float:

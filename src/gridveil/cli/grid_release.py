@@ -74,15 +74,17 @@ def release(
     alpha: Annotated[
         str,
         typer.Option(
-            help="How far one entry may move, in MW (costs: $/MWh): 30, or capacity=30,cost=1; or "
-            "as a share of its own value: 20%; or by public class: 380kV:100,others:20.",
+            help="How far one entry may move, in MW (costs: $/MWh): 30, or "
+            "load=10,reactive_load=5 (Mvar); or a share of its own value: 20%; or by public class: "
+            "380kV:100,others:20.",
             show_default=False,
         ),
     ],
     parameter: Annotated[
         str,
         typer.Option(
-            help="What is private: capacity, load, generator_limit, cost; several with commas."
+            help="What is private: capacity, load, generator_limit, cost, and reactive_load beside "
+            "load; several with commas."
         ),
     ] = "capacity",
     epsilon: Annotated[str, typer.Option(help="The guarantee: 1, 0.5 or 1/3.")] = "1",

@@ -8,7 +8,7 @@ from typing import Any
 from gridveil.grid.congestion import Congestion
 from gridveil.grid.io.fates import CHANGED
 from gridveil.grid.methods.method import Method, Outcome, Task
-from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.parameters import public_beside
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import UNLIMITED_ABOVE, Declared
@@ -91,7 +91,7 @@ def facts(
         noise = None if seen is None else seen.noise
         known["cost_of_released_limits"] = None if seen is None else seen.cost
         known["cost_of_noise_alone"] = None if noise is None else list(noise)
-    clear = [name for name in PARAMETERS if name not in public.parameters]
+    clear = public_beside(public.parameters)
     limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
     if "cost" in public.parameters:
         limits = "generator_limit" in public.parameters
@@ -114,7 +114,7 @@ def facts(
         clear.append("ratios of limits")
         said = (f"{name} {ratio:.10g}" for name, ratio in declared.limit_ratios.items())
         limitations.append(_RATIOS.format(", ".join(said)))
-    if "load" in public.parameters:
+    if "load" in public.parameters and "reactive_load" not in public.parameters:
         known["power_factor"] = declared.power_factor
     clear += declared.published(public.parameters)
     if "generator_limit" in public.parameters and declared.public_curves:
@@ -166,6 +166,11 @@ def _adjacency(problem: ReleaseProblem, options: Method) -> str:
     if options.known_total is not None:
         words.append(
             "The total load is public: loads differ in two entries, one up and one down by as much."
+        )
+    if "reactive_load" in public.parameters:
+        words.append(
+            "Active and reactive power of a load are two entries, with an alpha each: of one load "
+            "with both at once it is twice epsilon."
         )
     if "generator_limit" in public.parameters:
         words.append("In neither is a lower limit above its upper one.")

@@ -28,7 +28,7 @@ from gridveil.grid.methods.paper import Paper, Unrestored
 from gridveil.grid.methods.queries import CostQuery
 from gridveil.grid.model.checks import refuse, value_problems
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.parameters import PARAMETERS, check_parameters
+from gridveil.grid.model.parameters import check_parameters, public_beside
 from gridveil.grid.model.population import Population, check_models
 from gridveil.grid.model.problem import (
     ReleaseProblem,
@@ -144,7 +144,7 @@ class GridPlan(Plan[GridRelease]):
         left_out: int = 0,
     ) -> None:
         public = problem.public
-        clear = [name for name in PARAMETERS if name not in public.parameters]
+        clear = public_beside(public.parameters)
         hidden = list(public.parameters)
         if "load" in public.parameters:
             (clear if options.known_total is not None else hidden).append("total load")
@@ -306,11 +306,12 @@ def plan(
         default. For private parameters it holds multipliers, never values.
     parameter
         What is private: ``"capacity"``, ``"load"``, ``"generator_limit"``, ``"cost"``, or several
-        (``"capacity,load"``).
+        (``"capacity,load"``). Beside loads their reactive power may be: ``"load,reactive_load"``.
     epsilon
         The guarantee: 1, 0.5, "1/3".
     alpha
-        How far one entry may move between neighbours, in MW (costs: $/MWh); or as a share of its
+        How far one entry may move between neighbours, in MW (costs: $/MWh, reactive loads: Mvar);
+        or as a share of its
         own value, ``"20%"``. One for all, or one for each parameter. It may differ by public class:
         ``{"380kV": 100, "kind=transformer": 50, "others": 20}``, the first that fits counts.
     method
@@ -369,11 +370,6 @@ def plan(
     sealed, public = split_parts(
         network, parameters, ranges_of(network, parameters, limits), declared=said
     )
-    if public.source is not None and power_factor is not None and public.source.kind == "powsybl":
-        raise InputError(
-            "Released loads of pypowsybl networks have no reactive power.",
-            remedy="Leave power_factor out, or give the network in another format.",
-        )
     check_writable(public)
     adjacency = neighbours(public, alpha, published=published)
     progress("checking the models")

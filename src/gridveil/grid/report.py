@@ -29,6 +29,7 @@ _THOUSANDS = 10_000.0  # $/h from which costs are counted in thousands
 _WORDS = {
     "capacity": "line capacity",
     "load": "load",
+    "reactive_load": "reactive load",
     "generator_limit": "generator limit",
     "cost": "cost",
 }

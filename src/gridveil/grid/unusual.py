@@ -40,6 +40,7 @@ _LARGEST = 3e6  # MW: more than the whole world's load
 _ENTRY = {
     "capacity": "a line",
     "load": "a load",
+    "reactive_load": "a reactive load",
     "generator_limit": "a generator",
     "cost": "a cost",
 }
@@ -225,6 +226,8 @@ def _typical(public: PublicNetwork, name: str) -> tuple[Floats | None, str]:
         return np.sqrt(low * high), "in the middle of their range"
     if name == "cost":
         return (high - low) / 2, "at most from the middle of their range"
+    if name == "reactive_load":
+        return None, ""
     other, column, table = {
         "load": ("generator_limit", "p_max", public.generators),
         "generator_limit": ("load", "load", public.buses),

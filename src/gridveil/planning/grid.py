@@ -17,7 +17,7 @@ from gridveil.grid.controls import unlimited
 from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.methods import METHODS, PENALTY
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import (
     Population,
     default_models,
@@ -58,12 +58,14 @@ _WORDS = {
     "load": "loads",
     "generator_limit": "generator limits",
     "cost": "costs",
+    "reactive_load": "reactive loads",
 }
 _ENTRIES = {
     "capacity": "a line's capacity",
     "load": "a bus's load",
     "generator_limit": "a generator's limit",
     "cost": "a generator's cost",
+    "reactive_load": "a bus's reactive load",
 }
 _UNLIMITED = Metric(
     "unlimited",
@@ -117,6 +119,7 @@ class Grid(Kind):
         _parameter("load", _MEGAWATTS, "15", "0:500"),
         _parameter("generator_limit", _MEGAWATTS, "15", "0:1000"),
         _parameter("cost", ("0.1", "0.2", "0.5", "1", "2", "5", "10"), "1", "0:150"),
+        _parameter("reactive_load", _MEGAWATTS, "5", "-100:100"),
     )
     methods = method_options(METHODS)
     fields = (
@@ -246,7 +249,7 @@ class Grid(Kind):
     def exposure(self, choice: Choice, fields: Mapping[str, str]) -> tuple[list[str], list[str]]:
         """A release publishes every parameter in clear but those that are private."""
         hidden = [*choice.parameters, *["total load"] * ("load" in choice.parameters)]
-        return hidden, [name for name in PARAMETERS if name not in choice.parameters]
+        return hidden, public_beside(choice.parameters)
 
     def _split(
         self, parameters: tuple[str, ...], limits: tuple[tuple[str, tuple[float, float]], ...]

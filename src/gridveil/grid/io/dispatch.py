@@ -49,12 +49,13 @@ def _rounded(power: Floats) -> Floats:
 def without_reactive_copies(network: Network, private: Collection[str]) -> Network:
     """The network with reactive power that tells nothing of private parameters.
 
-    Private loads have a public ratio of the released active ones, 0 by default. Of private
+    Private loads have a public ratio of the released active ones, 0 by default, if their reactive
+    power is not released itself. Of private
     generator limits the sides that have a limit are left, with that of `reactive_reach`. Elements
     that are declared public keep theirs.
     """
     buses, units = network.buses, network.generators
-    if "load" in private:
+    if "load" in private and "reactive_load" not in private:
         hidden = protected_elements(network, "load", len(buses))
         reactive = (network.reactive_ratio or 0.0) * buses.load
         buses = replace(buses, reactive_load=np.where(hidden, reactive, buses.reactive_load))

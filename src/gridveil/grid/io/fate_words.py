@@ -39,7 +39,6 @@ DISPATCH = (
 STATE = "a state of the network is a result; a flat start is in its place."
 FACTOR = "reactive load is near a multiple of the private active load: it follows from the "
 FACTOR += "released one by a public power factor, and is 0 without one."
-REACTIVE = "reactive load is near a multiple of the private active load: it is 0 in this release."
 SCALING = "it is part of the private value, and 1 in the release."
 SIZE = "a size of the unit, which bounds or copies its private limits."
 MADE = "made from the private limits in most files."

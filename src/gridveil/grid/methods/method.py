@@ -204,7 +204,7 @@ def prepared_for(
 def _unit(problem: ReleaseProblem, alphas: Mapping[str, Fraction]) -> float:
     """What restoration counts power in, by public numbers."""
     amounts = (kind for kind in problem.kinds if kind.name not in problem.relative)
-    powers = [alphas[kind.name] for kind in amounts if kind.unit == "MW"]
+    powers = [alphas[kind.name] for kind in amounts if kind.is_power]
     if powers:
         return unit_for(min(powers))
     return unit_of(problem.public.with_values(np.ones(problem.public.entries)))

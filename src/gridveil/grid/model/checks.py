@@ -123,6 +123,11 @@ def value_problems(network: Network, private: Mapping[str, Bools] | None = None)
     """
     hidden = {} if private is None else private
     found: list[Problem] = []
+    if "reactive_load" in hidden:
+        # Elsewhere AC power flow looks at them.
+        found += _not_finite(
+            "bus", network.buses, "reactive_load", np.isnan(network.buses.reactive_load)
+        )
     for parameter, columns in VALUES.items():
         table = PARAMETERS[parameter].table
         owner = getattr(network, table)

@@ -13,6 +13,7 @@ model scales the entry by a public factor, its own limit moves by the factor tim
 - capacity: rows ``+-flow - v <= f``, ``v >= 0`` at ``price``;
 - load: shed and spill at every bus, unbounded, at ``price``;
 - generator limits: room ``u, w >= 0`` above and below them, at ``price`` on top of the cost;
+- reactive loads: a cost in DC does not know them, and does not move;
 - costs: the least of ``c'p`` over a set that does not depend on ``c``; with ``p`` optimal for
   ``c``, ``C(c') - C(c) <= (c' - c)'p``, and the same with the two exchanged, so one entry that
   moves by ``a`` moves the cost by at most ``a max |p|``.
@@ -60,6 +61,9 @@ class Parameter(ABC):
         Whether what entries have in common may be learned from noisy ones, and each be moved
         towards it. For costs that is not so: a dispatch takes the cheap units, whose costs would
         all be moved up.
+    beside
+        The parameter that it is a part of, or None: it may be private with that one alone, and a
+        release that publishes the one in clear publishes both.
     summed, share
         What the sum of its entries is that a share of epsilon can buy, or None; and that share,
         where the owner names none.
@@ -73,8 +77,14 @@ class Parameter(ABC):
     why: str
     keep: tuple[str, ...]
     alike = True
+    beside: str | None = None
     summed: str | None = None
     share = Fraction(0)
+
+    @property
+    def is_power(self) -> bool:
+        """Whether its values are powers, which are counted in one unit with all others."""
+        return self.unit in ("MW", "Mvar")
 
     def weights(self, public: PublicNetwork) -> Floats:
         """Public weights of the entries in their sum, the largest 1."""
@@ -161,6 +171,32 @@ class Load(Parameter):
         return False
 
 
+class ReactiveLoad(Parameter):
+    """Reactive loads (Mvar), beside the active ones; only AC power flow knows them."""
+
+    name = "reactive_load"
+    table = "buses"
+    columns = ("reactive_load",)
+    unit = "Mvar"
+    slack = None
+    why = "a cost in DC does not depend on reactive loads"
+    keep = ()
+    beside = "load"
+
+    def factors(self, models: Population) -> Sequence[Floats | None]:
+        """The models' multipliers of loads, which are those of active and of reactive power."""
+        return (models.load,)
+
+    def slopes(self, solutions: Solutions) -> Sequence[Floats]:
+        """More reactive load costs the price of its bus in AC, and nothing in DC."""
+        found = solutions.reactive_price
+        return (np.zeros((len(solutions), 1)) if found is None else found,)
+
+    def steepness(self, public: PublicNetwork, models: Population, price: Fraction) -> Fraction:
+        """None: what it does not depend on does not move."""
+        return Fraction(0)
+
+
 class GeneratorLimit(Parameter):
     """Lower and upper limits of generators (MW)."""
 
@@ -227,7 +263,7 @@ class Cost(Parameter):
 
 
 PARAMETERS: dict[str, Parameter] = {
-    kind.name: kind for kind in (Capacity(), Load(), GeneratorLimit(), Cost())
+    kind.name: kind for kind in (Capacity(), Load(), GeneratorLimit(), Cost(), ReactiveLoad())
 }
 """The parameters that can be private, by name."""
 
@@ -255,7 +291,7 @@ def check_parameters(given: str | Sequence[str]) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If one is unknown or named twice, or there is none.
+        If one is unknown or named twice, there is none, or a part is private without its whole.
     """
     if isinstance(given, str):
         given = [name.strip() for name in given.split(",")]
@@ -269,7 +305,24 @@ def check_parameters(given: str | Sequence[str]) -> tuple[str, ...]:
         raise InputError(
             f"A parameter is named twice in {', '.join(names)}.", remedy="Name each one once."
         )
+    for name in names:
+        whole = PARAMETERS[name].beside
+        if whole is not None and whole not in names:
+            raise InputError(
+                f"{name} is private only beside {whole}: either tells about the other.",
+                remedy=f"Give both: {whole},{name}.",
+            )
     return tuple(name for name in PARAMETERS if name in names)
+
+
+def public_beside(private: Iterable[str]) -> list[str]:
+    """What is published in clear if these parameters are private; parts go with their wholes.
+
+    >>> public_beside(["load", "reactive_load"])
+    ['capacity', 'generator_limit', 'cost']
+    """
+    hidden = set(private)
+    return [name for name, one in PARAMETERS.items() if one.beside is None and name not in hidden]
 
 
 def summed_of(kinds: Iterable[Parameter]) -> Parameter | None:

@@ -20,7 +20,7 @@ from gridveil.grid.io import populations as files
 from gridveil.grid.model.adequacy import inadequate
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.parameters import check_parameters
+from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.public import PublicNetwork
 
 Floats = NDArray[np.float64]
@@ -348,7 +348,9 @@ def check_models(public: PublicNetwork, population: Population | None) -> tuple[
             remedy="Make one with multipliers: costs=0.1 "
             "(gridveil grid population --private cost --costs 10%).",
         )
-    if population.private and not set(public.parameters) <= set(population.private):
+    # Parts have the multipliers of their wholes.
+    wholes = {PARAMETERS[name].beside or name for name in public.parameters}
+    if population.private and not wholes <= set(population.private):
         raise InputError(
             f"The population was made for private {', '.join(population.private)}, and "
             f"{', '.join(public.parameters)} is private here.",

@@ -84,7 +84,7 @@ class ReleaseProblem:
         """What every entry is counted in then: powers in the unit, costs in $/MWh as before."""
         found = np.ones(self.public.entries)
         for kind in self.kinds:
-            if kind.unit == "MW":
+            if kind.is_power:
                 found[self.public.parts[kind.name]] = unit
         return found
 

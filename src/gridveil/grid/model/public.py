@@ -199,7 +199,7 @@ class PublicNetwork:
             for name, table in ((name, getattr(self, name)) for name in TABLES)
         }
         limits = {
-            name: Limits(one.low / unit, one.high / unit) if PARAMETERS[name].unit == "MW" else one
+            name: Limits(one.low / unit, one.high / unit) if PARAMETERS[name].is_power else one
             for name, one in self.limits.items()
         }
         return replace(self, base_mva=self.base_mva / unit, limits=limits, source=None, **tables)

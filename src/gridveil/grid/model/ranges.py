@@ -9,6 +9,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.model.network import Floats, Network
+from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.privacy.sealed import Limits
 
 Range = Limits | tuple[float, float]
@@ -69,7 +70,8 @@ def default_range(network: Network, parameters: tuple[str, ...], name: str) -> R
 
     - capacity: up to twice the total load or generation (more can't flow on a line), down to
       1 MW or a ten-thousandth of that total, whichever is less;
-    - load: up to the generation in service, or what all lines carry, either way;
+    - load, and reactive load in Mvar: up to the generation in service, or what all lines carry,
+      either way;
     - generator limits: up to ten times the total load, or what all lines carry, either way;
     - cost: -1,000 to 1,000 $/MWh.
 
@@ -84,13 +86,15 @@ def default_range(network: Network, parameters: tuple[str, ...], name: str) -> R
     known = {
         "capacity": 2 * max(load, generation),
         "load": generation or lines,
+        "reactive_load": generation or lines,
         "generator_limit": 10 * (load or lines),
     }[name]
     if not known:
+        unit = PARAMETERS[name].unit
         raise InputError(
             f"Nothing public tells how large values of {name} can be.",
-            remedy=f"Name their range in MW, as wide as anyone would guess: --range {name}=1:5000 "
-            f'(limits={{"{name}": (1, 5000)}}), for example.',
+            remedy=f"Name their range in {unit}, as wide as anyone would guess: "
+            f'--range {name}=1:5000 (limits={{"{name}": (1, 5000)}}), for example.',
         )
     high = _round_number(known)
     if name == "capacity":

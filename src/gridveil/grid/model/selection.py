@@ -169,6 +169,14 @@ def declared(
             "only is a rule, or one for each of the private parameters.",
             remedy=f'For example only={{"{parameters[0]}": "voltage>=220"}}.',
         )
+    for name in parameters:
+        whole = PARAMETERS[name].beside
+        if whole is not None and rules.get(name) != rules.get(whole):
+            raise InputError(
+                f"{name} is protected for the elements that {whole} is protected for: either "
+                "tells about the other.",
+                remedy="Give both the same rule.",
+            )
     if unlimited_above is not None:
         number = isinstance(unlimited_above, int | float | np.number)
         if not number or not (np.isfinite(unlimited_above) and unlimited_above > 0):
@@ -189,6 +197,11 @@ def declared(
         if "load" not in parameters:
             raise InputError(
                 "power_factor is about loads, which are not private here.", remedy="Leave it out."
+            )
+        if "reactive_load" in parameters:
+            raise InputError(
+                "power_factor is for loads whose reactive power is not released itself.",
+                remedy="Leave it out, or reactive_load.",
             )
     if public_dispatch and parameters != ("capacity",):
         raise InputError(

@@ -76,6 +76,8 @@ class Solutions:
         With capacity multipliers, `dC/df = -multiplier * line_price`.
     nodal_price
         What 1 MW more load at each bus would cost, $/MWh; nan where out of service.
+    reactive_price
+        What 1 Mvar more load at each bus would cost; in AC alone.
     p_max_price, p_min_price
         What 1 MW more room would save above `p_max` and below `p_min`, $/MWh.
     shed
@@ -97,6 +99,7 @@ class Solutions:
     flow: Floats | None = None
     line_price: Floats | None = None
     nodal_price: Floats | None = None
+    reactive_price: Floats | None = None
     p_max_price: Floats | None = None
     p_min_price: Floats | None = None
     shed: Floats | None = None

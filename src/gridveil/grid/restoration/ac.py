@@ -176,6 +176,7 @@ class _Prices:
             dispatch=np.zeros_like(self._low),
             line_price=self._line,
             nodal_price=self._load + (ratio or 0.0) * self._reactive,
+            reactive_price=self._reactive,
             # Where limits are private, reactive ones are a share of the largest output.
             p_max_price=self._high + REACTIVE * self._swing,
             p_min_price=self._low,

@@ -45,14 +45,17 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
-from gridveil.grid.io.dispatch import reactive_reach, released_dispatch
+from gridveil.grid.io.dispatch import (
+    reactive_reach,
+    released_dispatch,
+    without_reactive_copies,
+)
 from gridveil.grid.io.pandapower.edit import put
 from gridveil.grid.io.pandapower.release import (
     columns,
     published_impedance,
     put_dispatch,
     put_reactive,
-    put_reactive_loads,
     set_points,
     strip,
 )
@@ -143,10 +146,7 @@ def write_release(
     if "generator_limit" in private:
         network = _with_public_ends(network)
     bare = build(net)
-    put(net, bare, network)
-    if "load" in private and network.reactive_ratio:
-        hidden = protected_elements(network, "load", len(network.buses))
-        put_reactive_loads(net, network.reactive_ratio, hidden)
+    put(net, bare, without_reactive_copies(network, private))
     # On the branches of the file: the owner's impedances may have more digits, which tell ratings.
     put_dispatch(net, released_dispatch(replace(network, branches=bare.branches)))
     if "generator_limit" in private:

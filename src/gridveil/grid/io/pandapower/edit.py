@@ -102,21 +102,25 @@ def _put_load(net: Any, old: Network, new: Network) -> None:
     still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
     at = places(bus_places(net), still, "bus", "load")
     scaling = column(still, "scaling", "load", 1.0)
-    power = column(still, "p_mw", "load") * scaling
-    for bus in np.flatnonzero(old.buses.load != new.buses.load):
-        mine = np.flatnonzero((at == bus) & (scaling != 0))
-        if not len(mine):
-            _add_load(net, net.bus.index[bus], float(new.buses.load[bus] - old.buses.load[bus]))
-            continue
-        others = float(power[at == bus].sum() - power[mine[0]]) if (at == bus).sum() > 1 else 0.0
-        value = (float(new.buses.load[bus]) - others) / scaling[mine[0]]
-        net.load.at[still.index[mine[0]], "p_mw"] = value
+    for name, ours in (("p_mw", "load"), ("q_mvar", "reactive_load")):
+        before, after = getattr(old.buses, ours), getattr(new.buses, ours)
+        power = column(still, name, "load", 0.0) * scaling
+        for bus in np.flatnonzero(before != after):
+            mine = np.flatnonzero((at == bus) & (scaling != 0))
+            if not len(mine):
+                _add_load(net, net.bus.index[bus], {name: float(after[bus] - before[bus])})
+                continue
+            several = (at == bus).sum() > 1
+            others = float(power[at == bus].sum() - power[mine[0]]) if several else 0.0
+            value = (float(after[bus]) - others) / scaling[mine[0]]
+            _ensure(net.load, name)
+            net.load.at[still.index[mine[0]], name] = value
 
 
-def _add_load(net: Any, bus: Any, power: float) -> None:
+def _add_load(net: Any, bus: Any, power: dict[str, float]) -> None:
     types = net.load.dtypes
     index = int(net.load.index.max()) + 1 if len(net.load) else 0
-    known: dict[str, Any] = {"bus": bus, "p_mw": power, "scaling": 1.0, "in_service": True}
+    known: dict[str, Any] = {"bus": bus, **power, "scaling": 1.0, "in_service": True}
     known |= {"controllable": False, "sn_mva": np.nan}
     row = {
         name: known.get(str(name), 0.0 if kind.kind == "f" else None)

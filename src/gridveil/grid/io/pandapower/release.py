@@ -90,9 +90,9 @@ def _rows(net: Any, protected: Protected) -> dict[str, dict[str, Bools]]:
         for table, mine in zip(BRANCH_TABLES, parts, strict=True):
             found[table] = {"capacity": mine}
     if "load" in protected:
-        found["load"] = {
-            "load": protected["load"][places(bus_places(net), net.load, "bus", "load")]
-        }
+        at = places(bus_places(net), net.load, "bus", "load")
+        both = ("load", "reactive_load")
+        found["load"] = {name: protected[name][at] for name in both if name in protected}
     for name in {"generator_limit", "cost"} & set(protected):
         for table, units in unit_places(net).items():
             mine = np.ones(len(net[table]), dtype=bool)
@@ -325,14 +325,6 @@ def _pieces(given: Any) -> list[list[float]]:
     except (TypeError, ValueError):
         return []
     return pieces
-
-
-def put_reactive_loads(net: Any, ratio: float, hidden: Bools) -> None:
-    """Give loads that can't move, at `hidden` buses, the reactive power of a public ratio."""
-    some = ~flags(net.load, "controllable", False)
-    some &= hidden[places(bus_places(net), net.load, "bus", "load")]
-    power = column(net.load, "p_mw", "load") * ratio
-    net.load["q_mvar"] = np.where(some, power, column(net.load, "q_mvar", "load", 0.0))
 
 
 def put_reactive(net: Any, reach: Floats, hidden: Bools) -> None:

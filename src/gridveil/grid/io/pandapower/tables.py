@@ -217,17 +217,25 @@ def _buses(net: Any, place: pd.Series[int]) -> Buses:
     in_service = flags(net.bus, "in_service", True)
     # A bus that a switch joins to another one is that bus: it has no row of its own in the model.
     in_service &= place.to_numpy() == np.arange(count)
-    load = np.zeros(count)
-    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
-    power = column(still, "p_mw", "load") * column(still, "scaling", "load", 1.0)
-    np.add.at(load, places(place, still, "bus", "load"), power)
+    load = drawn(net, "p_mw", place)
     return Buses(
         name=labels(net, ("bus",)),
         load=load,
+        reactive_load=drawn(net, "q_mvar", place),
         shunt=_shunt(net, place),
         reference=_reference(net, place),
         in_service=in_service,
     )
+
+
+def drawn(net: Any, name: str, place: pd.Series[int]) -> Floats:
+    """What the loads of every bus draw that can't move: ``p_mw`` or ``q_mvar``."""
+    found = np.zeros(len(net.bus))
+    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
+    unsaid = {} if name == "p_mw" else {"default": 0.0}
+    power = column(still, name, "load", **unsaid) * column(still, "scaling", "load", 1.0)
+    np.add.at(found, places(place, still, "bus", "load"), power)
+    return found
 
 
 def load_places(net: Any) -> dict[str, int]:

@@ -41,7 +41,11 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
-from gridveil.grid.io.dispatch import reactive_reach, released_dispatch
+from gridveil.grid.io.dispatch import (
+    reactive_reach,
+    released_dispatch,
+    without_reactive_copies,
+)
 from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
 from gridveil.grid.io.powsybl.tables import build, duration, limits_of
@@ -140,7 +144,13 @@ def write_release(
     before, layout = build(tree)
     own = protected_elements(network, "capacity", len(network.branches))
     released = own if "capacity" in private else None
-    put(layout, before, network, released, source.limit_ratios)
+    put(
+        layout,
+        before,
+        without_reactive_copies(network, private),
+        released,
+        source.limit_ratios,
+    )
     put_dispatch(layout, released_dispatch(network))
     if "generator_limit" in private:
         hidden = protected_elements(network, "generator_limit", len(network.generators))

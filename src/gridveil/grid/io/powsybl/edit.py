@@ -78,15 +78,18 @@ def _put_load(layout: Layout, old: Network, new: Network) -> None:
     at: dict[int, list[ET.Element]] = {}
     for element, bus in layout.loads:
         at.setdefault(bus, []).append(element)
-    for bus in np.flatnonzero(old.buses.load != new.buses.load).tolist():
-        if bus not in at:
-            raise InputError(
-                f"Bus {new.buses.name[bus]} has no load in its file that could take a new value.",
-                remedy="Change loads only where there are some.",
-            )
-        first, *others = at[bus]
-        rest = sum(number(one, "p0", 0.0) for one in others)
-        first.set("p0", repr(float(new.buses.load[bus]) - rest))
+    for name, ours in (("p0", "load"), ("q0", "reactive_load")):
+        before, after = getattr(old.buses, ours), getattr(new.buses, ours)
+        for bus in np.flatnonzero(before != after).tolist():
+            if bus not in at:
+                raise InputError(
+                    f"Bus {new.buses.name[bus]} has no load in its file that could take a new "
+                    "value.",
+                    remedy="Change loads only where there are some.",
+                )
+            first, *others = at[bus]
+            rest = sum(number(one, name, 0.0) for one in others)
+            first.set(name, repr(float(after[bus]) - rest))
 
 
 def put_dispatch(layout: Layout, output: Floats) -> None:

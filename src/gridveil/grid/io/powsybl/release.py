@@ -26,6 +26,7 @@ CARRIERS = {
     "load": ("load", "danglingLine"),
     "generator_limit": ("generator",),
     "cost": ("generator",),
+    "reactive_load": ("load", "danglingLine"),
 }
 """Elements that have the values of a parameter."""
 _TEXTS = ("name", "pairingKey", "geographicalTags", "tso", "country")
@@ -83,7 +84,7 @@ def _hidden(
     if "load" in protected:
         for element, bus in layout.loads:
             if not protected["load"][bus]:
-                public.setdefault(id(element), set()).add("load")
+                public.setdefault(id(element), set()).update(("load", "reactive_load"))
     if "generator_limit" in protected:
         for element, own in zip(layout.generators, protected["generator_limit"], strict=True):
             if not own:

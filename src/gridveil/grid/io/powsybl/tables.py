@@ -92,9 +92,10 @@ def build(tree: Tree) -> tuple[Network, Layout]:
     count = len(places.names)
     if not count:
         raise InputError("The network has no bus.", remedy="Give a network with buses.")
-    load, shunt = np.zeros(count), np.zeros(count)
-    for (_, bus), power in zip(loads, drawn, strict=True):
-        load[bus] += power
+    load, reactive, shunt = np.zeros(count), np.zeros(count), np.zeros(count)
+    for (_, bus), (active, other) in zip(loads, drawn, strict=True):
+        load[bus] += active
+        reactive[bus] += other
     notes = [*_constant(root, places, shunt)]
     none = np.zeros(len(units))
     low, high = (
@@ -104,7 +105,14 @@ def build(tree: Tree) -> tuple[Network, Layout]:
     network = Network(
         "network",
         BASE_MVA,
-        Buses(numbered(places.names), load, shunt, np.zeros(count, bool), np.ones(count, bool)),
+        Buses(
+            name=numbered(places.names),
+            load=load,
+            reactive_load=reactive,
+            shunt=shunt,
+            reference=np.zeros(count, bool),
+            in_service=np.ones(count, bool),
+        ),
         Generators(
             name=tuple(unit.get("id", "") for unit in units),
             bus=np.array([bus for bus, _ in at], dtype=np.int64),
@@ -237,21 +245,23 @@ def _step(changer: ET.Element) -> ET.Element | None:
     return steps[int(place)] if 0 <= place < len(steps) else None
 
 
-def _loads(root: ET.Element, places: Places) -> tuple[list[tuple[ET.Element, int]], list[float]]:
-    """Loads that are connected, then far ends of lines that lead out of the network."""
+def _loads(
+    root: ET.Element, places: Places
+) -> tuple[list[tuple[ET.Element, int]], list[tuple[float, float]]]:
+    """Loads that are connected, then far ends of lines that lead out; MW and Mvar of each."""
     found, drawn = [], []
     for element in elements(root, "load"):
         bus, on = places.of(element)
         if on:
             found.append((element, bus))
-            drawn.append(number(element, "p0", 0.0))
+            drawn.append((number(element, "p0", 0.0), number(element, "q0", 0.0)))
     paired = {tie.get(f"danglingLineId{s}") for tie in elements(root, "tieLine") for s in "12"}
     far = {name: place for place, name in enumerate(places.names)}
     for element in elements(root, "danglingLine"):
         name = element.get("id", "")
         if places.of(element)[1] and name not in paired:
             found.append((element, far[f"{name} far end"]))
-            drawn.append(number(element, "p0", 0.0))
+            drawn.append((number(element, "p0", 0.0), number(element, "q0", 0.0)))
     return found, drawn
 
 

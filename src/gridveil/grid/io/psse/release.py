@@ -97,7 +97,7 @@ def _hidden(
     if "load" in protected:
         for record, bus in rows.loads:
             if not protected["load"][bus]:
-                public.setdefault(id(record), set()).add("load")
+                public.setdefault(id(record), set()).update(("load", "reactive_load"))
     if "generator_limit" in protected:
         for record, own in zip(rows.generators, protected["generator_limit"], strict=True):
             if not own:

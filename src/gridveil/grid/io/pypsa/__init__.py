@@ -4,7 +4,7 @@ What is read, at one snapshot, in PyPSA's words (its own ``optimize`` uses the s
 
 - **buses** with carrier AC; the reference of an island is the bus of its slack generator, else of
   its first one.
-- **loads**: ``loads.p_set`` times minus their sign.
+- **loads**: ``loads.p_set`` (and ``q_set``, of one snapshot) times minus their sign.
 - **generators**: limits ``p_nom * p_min_pu`` and ``p_nom * p_max_pu``, both ``p_set`` where one is
   given; cost ``marginal_cost`` and ``marginal_cost_quadratic``.
 - **branches**: ``lines``, then ``transformers``, types turned into numbers; capacity
@@ -45,13 +45,13 @@ from gridveil.errors import InputError
 from gridveil.grid.io import (
     Source,
     optional_library,
-    protected_elements,
     source_of,
     unlogged,
     writable,
 )
+from gridveil.grid.io.dispatch import without_reactive_copies
 from gridveil.grid.io.pypsa import snapshots as several
-from gridveil.grid.io.pypsa.columns import Snapshot, places, static, values
+from gridveil.grid.io.pypsa.columns import Snapshot
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
 from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
@@ -156,12 +156,7 @@ def write_release(
         bare = replace(source.data, network=source.data.network.copy())
     else:
         bare = strip(source.data, private)
-    put(bare, build(bare), network)
-    if "load" in private and network.reactive_ratio:
-        hidden = protected_elements(network, "load", len(network.buses))
-        some = hidden[places(bare.network, "Load", "bus")]
-        drawn = values(bare, "Load", "p_set") * network.reactive_ratio
-        static(bare.network, "Load").loc[some, "q_set"] = drawn[some]
+    put(bare, build(bare), without_reactive_copies(network, private))
     return _save(bare.network, path)
 
 

@@ -85,21 +85,24 @@ def _put_load(source: Snapshot, old: Network, new: Network) -> None:
     loads = static(network, "Load")
     buses = static(network, "Bus").index
     sign = values(source, "Load", "sign")
-    drawn = -values(source, "Load", "p_set") * sign
     active = flags(loads, "active")
     at = places(network, "Load", "bus")
-    for bus in np.flatnonzero(old.buses.load != new.buses.load).tolist():
-        here = active & (at == bus)
-        mine = np.flatnonzero(here & (sign != 0))
-        if not len(mine):
-            change = float(new.buses.load[bus] - old.buses.load[bus])
-            name = _free_name(loads.index, f"load {buses[bus]}")
-            network.add("Load", name, bus=buses[bus], p_set=change)
-            continue
-        first = mine[0]
-        others = float(drawn[here].sum() - drawn[first]) if here.sum() > 1 else 0.0
-        power = (float(new.buses.load[bus]) - others) / -sign[first]
-        _set(source, "Load", loads.index[first], "p_set", power)
+    for name, ours in (("p_set", "load"), ("q_set", "reactive_load")):
+        before, after = getattr(old.buses, ours), getattr(new.buses, ours)
+        drawn = -values(source, "Load", name) * sign
+        for bus in np.flatnonzero(before != after).tolist():
+            here = active & (at == bus)
+            mine = np.flatnonzero(here & (sign != 0))
+            if not len(mine):
+                change = {name: float(after[bus] - before[bus])}
+                network.add(
+                    "Load", _free_name(loads.index, f"load {buses[bus]}"), bus=buses[bus], **change
+                )
+                continue
+            first = mine[0]
+            others = float(drawn[here].sum() - drawn[first]) if here.sum() > 1 else 0.0
+            power = (float(after[bus]) - others) / -sign[first]
+            _set(source, "Load", loads.index[first], name, power)
 
 
 def _free_name(taken: Any, name: str) -> str:

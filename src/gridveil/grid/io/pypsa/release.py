@@ -104,7 +104,8 @@ def _rows(data: Snapshot, component: str, protected: Protected) -> dict[str, Boo
         lines, hidden = len(static(network, "Line")), protected["capacity"]
         return {"capacity": hidden[:lines] if component == "Line" else hidden[lines:]}
     if component == "Load" and "load" in protected:
-        return {"load": protected["load"][places(network, "Load", "bus")]}
+        at, both = places(network, "Load", "bus"), ("load", "reactive_load")
+        return {name: protected[name][at] for name in both if name in protected}
     if component == "Generator":
         return {name: protected[name] for name in ("generator_limit", "cost") if name in protected}
     return {}

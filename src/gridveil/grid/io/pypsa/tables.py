@@ -88,6 +88,7 @@ def build(source: Snapshot) -> Network:
     buses = Buses(
         name=tuple(static(network, "Bus").index.astype(str)),
         load=farthest(drawn),
+        reactive_load=_reactive_load(source),
         shunt=shunt,
         reference=_reference(network, branches, units) & alive,
         in_service=alive,
@@ -130,6 +131,17 @@ def drawn_power(source: Snapshot) -> tuple[Floats, Floats, list[str]]:
             "where there is none)"
         )
     return loads, constant, notes
+
+
+def _reactive_load(source: Snapshot) -> Floats:
+    """What loads draw at buses, Mvar; 0 of several snapshots, which no multiplier of loads fits."""
+    network = source.network
+    drawn = np.zeros(len(static(network, "Bus")))
+    if not source.several:
+        active = active_ones(network, "Load")
+        power = -values(source, "Load", "q_set") * values(source, "Load", "sign")
+        np.add.at(drawn, places(network, "Load", "bus")[active], power[active])
+    return drawn
 
 
 def _left_out(network: Any, alive: Bools) -> Iterator[str]:
