@@ -65,6 +65,17 @@ def test_the_least_scale_decides_how_much_is_moved(problem, monkeypatch):
     assert usual.after < loose.after <= loose.before
 
 
+def test_limits_that_estimates_break_are_not_taken_for_congestion(problem):
+    tight = stuck(problem)
+    aim = aim_at(tight, [10.0, 40.0, 50.0], 12.0)
+    found = relieve(aim, tight, PENALTY)
+    assert found.before > 1
+    assert found.after < 0.1
+    # Control: counted at the penalty, broken limits look like a network that is always congested.
+    dear = ReleaseProblem(tight.public, tight.models, PENALTY)
+    assert relieve(aim, dear, PENALTY).after > 2 * found.after
+
+
 def test_it_is_the_same_every_time(problem):
     one, two = (relieve(aim_at(problem, [5.0, 40.0, 50.0], 15.0), problem, 3e3) for _ in range(2))
     assert (one.aim.centre == two.aim.centre).all()

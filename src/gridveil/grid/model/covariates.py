@@ -60,7 +60,7 @@ def covariates(public: PublicNetwork, parameter: str) -> Covariates:
 
 
 def _branches(public: PublicNetwork) -> tuple[Floats, Texts]:
-    """Kind, voltages, reactance, resistance beside it, and charging."""
+    """Kind, voltages, impedance, resistance beside reactance, and charging."""
     lines: Any = public.branches
     facts = public_facts(public, "branches")
     transformer = (facts["kind"] == "transformer").astype(np.float64)
@@ -73,7 +73,7 @@ def _branches(public: PublicNetwork) -> tuple[Floats, Texts]:
         transformer,
         _log(np.minimum(one, other)),
         _log(np.maximum(one, other)),
-        np.log(reactance),
+        np.log(np.hypot(reactance, resistance)),
         np.log(resistance / reactance),
         np.where(charged, np.log(np.where(charged, charging, 1.0)), 0.0),
         charged.astype(np.float64),

@@ -13,7 +13,14 @@ least of
 are not, and their errors add about ``J = E c(m + e) - c(m)`` for errors ``e`` of their own
 uncertainty: so ``s = c(m) - J``, at least `LEAST`. On a network that is really congested ``J`` is
 small beside ``c(m)``, ``s`` is large, and next to nothing is moved. Where congestion is as likely
-to be error, ``s`` is `LEAST`, and what is moved are the few lines that would cost most.
+to be error, ``s`` is `LEAST`, and what is moved are the few lines that would cost most. If values
+so moved cost much less than ``s``, most of ``s`` was error too: it becomes what they cost, and
+they are moved again.
+
+Both parts of ``s`` are at the price of the dearest unit. A real network serves its models, so a
+limit that estimates break says nothing about its congestion; at the penalty it would count for
+more than all congestion there is, ``s`` would be large just where estimates are worst, and they
+would be left where they are. What is minimised does have the penalty.
 
 It reads estimates and public data only. The draws of ``e`` have a public seed: anyone who has the
 estimates can repeat them, and they hide nothing.
@@ -36,15 +43,20 @@ from gridveil.grid.restoration.oracle import Oracle
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Tangents = list[tuple[Floats, float]]
+"""Of congestion costs: the slope at a point, and what it makes of the point less the cost there."""
 
-LEAST = 0.02
+LEAST = 0.015
 """The least scale of congestion costs, as a share of what models cost without limits."""
 _MODELS = 60
 _DRAWS, _MODELS_A_DRAW = 24, 25
 LARGE = 2000
 """Buses beyond which each draw has fewer models, and quadratic costs are in so many pieces."""
+# Errors of thousands of lines are much the same to all models: a few of these tell.
 _MODELS_A_LARGE_DRAW, _PIECES = 6, 20
 _ROUNDS, _ENOUGH = 30, 0.01
+# How often the scale may become smaller, and how much smaller is worth another turn.
+_TURNS, _MUCH_LESS = 4, 0.8
 # A straight cost ``c/s`` is put as a square about a point this far below: its curve is lost on c.
 _BELOW = 10.0
 
@@ -84,14 +96,37 @@ def relieve(
     before, slope = costs.at(aim.centre)
     if not (np.isfinite(before) and slope.any()):
         return Relieved(aim, before, before)
+    tangents = [(slope, float(slope @ aim.centre) - before)]
     if scale is None:
-        scale = max(LEAST, before - _gap(aim, problem, some))
-    found = _least(aim, costs, 1 / scale, before, slope)
-    return Relieved(replace(aim, centre=found), before, costs.at(found)[0])
+        values = _learned(aim, problem, some, costs, tangents)
+    else:
+        values = _least(aim, costs, 1 / scale, tangents)
+    return Relieved(replace(aim, centre=values), before, costs.at(values)[0])
 
 
-def _least(aim: Aim, costs: _Congestion, rate: float, before: float, slope: Floats) -> Floats:
-    """The values of the least sum of squares and congestion costs."""
+def _learned(
+    aim: Aim, problem: ReleaseProblem, some: Ints, costs: _Congestion, tangents: Tangents
+) -> Floats:
+    """The most likely values, at a scale of congestion costs that is learned from the aim."""
+    served = _Congestion(problem, some, float(problem.price), aim.high)
+    large = len(problem.public.buses) > LARGE
+    count = min(len(some), _MODELS_A_LARGE_DRAW if large else _MODELS_A_DRAW)
+    scale = max(LEAST, _likely(aim, served, some, count))
+    values = aim.centre
+    for _ in range(_TURNS):
+        values = _least(aim, costs, 1 / scale, tangents)
+        smaller = max(LEAST, float(served.each(values, some).mean()))
+        if smaller > _MUCH_LESS * scale:
+            break
+        scale = smaller
+    return values
+
+
+def _least(aim: Aim, costs: _Congestion, rate: float, tangents: Tangents) -> Floats:
+    """The values of the least sum of squares and congestion costs.
+
+    Tangents are added to those that are known; the first is that at the aim.
+    """
     usual = float(np.median(aim.weight))
     # One more entry, the cost in a unit that makes its square weigh as much as another's.
     unit = np.sqrt(rate / _BELOW / usual)
@@ -103,43 +138,41 @@ def _least(aim: Aim, costs: _Congestion, rate: float, before: float, slope: Floa
         np.append(aim.high, far),
     )
     cuts = Cuts(len(wider.centre))
-    values, cost = aim.centre, before
-    best, least = values, 2 * rate * cost
+    for slope, bound in tangents:
+        cuts.add(np.append(slope, -1 / unit), bound, 0)
+    slope, bound = tangents[0]
+    best, least = aim.centre, 2 * rate * (float(slope @ aim.centre) - bound)
     for _ in range(_ROUNDS):
-        cuts.add(np.append(slope, -1 / unit), float(slope @ values) - cost, 0)
         found = nearest(wider, cuts)
         if found is None:
             break
         values = found[:-1]
         moved = float(aim.weight @ (values - aim.centre) ** 2)
-        bound = moved + 2 * rate * float(found[-1]) / unit
+        reached = moved + 2 * rate * float(found[-1]) / unit
         cost, slope = costs.at(values)
         if moved + 2 * rate * cost < least:
             best, least = values, moved + 2 * rate * cost
-        if not least - bound > _ENOUGH:
+        if not least - reached > _ENOUGH:
             break
+        tangents.append((slope, float(slope @ values) - cost))
+        cuts.add(np.append(slope, -1 / unit), tangents[-1][1], 0)
     return best
 
 
-def _gap(aim: Aim, problem: ReleaseProblem, some: Ints) -> float:
-    """How much dearer errors of the aim's own uncertainty make the models on average.
+def _likely(aim: Aim, costs: _Congestion, some: Ints, count: int) -> float:
+    """What the aim's congestion costs without what errors of its own uncertainty add on average.
 
-    At the price of the dearest unit: a model that such errors leave unserved says little more
-    than that it is.
+    Each draw of errors is looked at with so many of the models.
     """
-    costs = _Congestion(problem, some, float(problem.price), aim.high)
     rng = np.random.default_rng(0)
     width = np.sqrt(1 / aim.weight / 2)
     own = costs.each(aim.centre, some)
-    # Errors of thousands of lines are much the same to all models: a few of these tell.
-    large = len(problem.public.buses) > LARGE
-    count = min(len(some), _MODELS_A_LARGE_DRAW if large else _MODELS_A_DRAW)
     found = []
     for _ in range(_DRAWS):
         drawn = np.sort(rng.choice(some, count, replace=False))
         off = np.clip(aim.centre + rng.laplace(0.0, width), aim.low, aim.high)
         found.append(float((costs.each(off, drawn) - own[drawn]).mean()))
-    return float(np.mean(found))
+    return float(own.mean() - np.mean(found))
 
 
 class _Congestion:

@@ -7,7 +7,9 @@ it costs no epsilon. Several experts each make a prior for every entry:
 - ``even``: every cell is as likely as every other;
 - ``all``: what all entries have in common, as in `prior`;
 - ``class``: what entries of its class (kind and voltage) have in common;
-- ``trend``: a robust regression on covariates, with the learned distribution of its residuals;
+- ``line``: a robust linear regression on covariates, with the learned distribution of its
+  residuals;
+- ``trend``: the same with squares, products and classes, which fits more and knows less of each;
 - ``near``: what the entries with the nearest covariates are likely to be, at three widths.
 
 **Nothing predicts itself.** Entries are dealt into folds, and the experts that speak about a fold
@@ -155,7 +157,7 @@ class _Experts:
         self._classes = [place for place in range(len(names)) if size[place] >= _CLASS]
         own = [(self._class == place).astype(np.float64) for place in self._classes]
         standard = _standard(known.numbers)
-        self._basis = _basis(standard, own)
+        self._line, self._basis = _bases(standard, own)
         reach = min(_NEIGHBOURS + 1, len(likely))
         found = cKDTree(standard).query(standard, k=reach)
         self._distance, self._neighbour = (np.asarray(one).reshape(-1, reach) for one in found)
@@ -170,7 +172,8 @@ class _Experts:
             "even": even,
             "all": common,
             "class": self._by_class(others, common),
-            "trend": self._trend(others, common),
+            "line": self._trend(self._line, others, common),
+            "trend": self._trend(self._basis, others, common),
         }
         posterior = self._settled(others, known)
         found = {name: self._rows(prior, here) for name, prior in known.items()}
@@ -203,9 +206,9 @@ class _Experts:
                 found[self._class == place] = _density(self._likely[some])
         return found
 
-    def _trend(self, others: Ints, prior: Floats) -> Floats:
+    def _trend(self, basis: Floats, others: Ints, prior: Floats) -> Floats:
         """The regression's prediction of every entry, spread by its residuals."""
-        middle, basis, likely = self._cells.middle, self._basis, self._likely[others]
+        middle, likely = self._cells.middle, self._likely[others]
         posterior = likely * prior
         shifted = np.empty(0)
         for _ in range(_TURNS):
@@ -295,13 +298,14 @@ def _standard(numbers: Floats) -> Floats:
     return np.asarray((numbers[:, kept] - numbers[:, kept].mean(axis=0)) / spread[kept])
 
 
-def _basis(standard: Floats, classes: list[Floats]) -> Floats:
-    """A constant, the covariates, their squares and products, and the classes."""
+def _bases(standard: Floats, classes: list[Floats]) -> tuple[Floats, Floats]:
+    """A constant and the covariates; and these, their squares and products, and the classes."""
     width = standard.shape[1]
     pairs = [(a, b) for a in range(width) for b in range(a, width)]
     products = [standard[:, a] * standard[:, b] for a, b in pairs]
     curved = _standard(np.column_stack(products))
-    return np.column_stack([np.ones(len(standard)), standard, curved, *classes])
+    line = np.column_stack([np.ones(len(standard)), standard])
+    return line, np.column_stack([line, curved, *classes])
 
 
 def _robust(basis: Floats, goal: Floats, doubt: Floats) -> Floats:
