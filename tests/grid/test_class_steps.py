@@ -166,19 +166,25 @@ def test_a_release_by_class_is_counted_by_its_smallest_step(tmp_path):
     assert widths[-1] == pytest.approx(5 * widths[0], rel=0.01)
 
 
-def test_a_statement_that_hides_a_smaller_step_is_found(tmp_path):
+def test_the_owner_sees_steps_by_class_and_verification_smaller_ones(tmp_path):
     network = rts96()
     models = grid.sample_population(network, 3)
     made = grid.release(
         network,
         models,
-        alpha=BY_KIND,
+        alpha={"230kV": 60, "others": 12},
         epsilon=1,
         limits=(1, 2000),
         dataset="lines",
         ledger=Ledger(tmp_path / "ledger.sqlite"),
     )
     made.write(tmp_path / "out")
+    # Small lines are of 138 kV, large ones of 230 kV: each is counted with its own step.
+    (told,) = grid.evaluate(tmp_path / "out", network).inference
+    small, _, large = told.sizes
+    assert small.noise * small.value == pytest.approx(12)
+    assert large.noise * large.value == pytest.approx(60)
+    assert not any("does not fit" in words for words in told.warnings)
     path = tmp_path / "out" / "release.json"
     body = json.loads(path.read_text())
     body["guarantee"]["neighbours"][0]["alpha_by_class"]["others"] = "6"

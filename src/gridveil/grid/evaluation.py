@@ -26,6 +26,7 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, sample_like
 from gridveil.grid.model.problem import with_linear_costs
 from gridveil.grid.model.selection import Declared, pairs
+from gridveil.grid.model.steps import classes_of
 from gridveil.grid.model_errors import ModelErrors, Reference
 from gridveil.grid.opf.outages import contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture
@@ -256,10 +257,22 @@ def _inference(
                 theirs,
                 alpha=Fraction(one["alpha"]),
                 epsilon=statement.epsilon,
-                by_size=PARAMETERS[name].unit == "MW" and not one.get("classes"),
+                by_size=PARAMETERS[name].unit == "MW",
+                steps=_steps(real, name, one.get("alpha_by_class"), declared),
             )
         )
     return tuple(found)
+
+
+def _steps(
+    real: Network, name: str, by_class: Mapping[str, str] | None, declared: Declared
+) -> list[Fraction] | None:
+    """The step of every private entry, if steps differ by class."""
+    if not by_class:
+        return None
+    support = declared.support(real, name)
+    steps = [Fraction(step) for step in by_class.values()]
+    return [steps[one] for one in classes_of(real, name, list(by_class), support).tolist()]
 
 
 def _plain(errors: ModelErrors | None) -> dict[str, Any] | None:

@@ -52,6 +52,8 @@ class Inference:
         Share of entries that a guess from other released data (a regression) has within alpha.
     sizes
         What can be told of a small, a median and a large entry, if they differ in size.
+    one_step
+        Whether all entries have one step; else alpha is the smallest of the classes.
     """
 
     parameter: str
@@ -67,6 +69,7 @@ class Inference:
     sure_of_spacing: float | None
     guessed_within: float | None = None
     sizes: tuple[Size, ...] = ()
+    one_step: bool = True
 
     @property
     def listed(self) -> bool:
@@ -76,7 +79,8 @@ class Inference:
     @property
     def warnings(self) -> list[str]:
         """What the owner should know if alpha protects little, or does not fit."""
-        said = self.warning, misfit(self.sizes, self.parameter, self.unit)
+        wrong = misfit(self.sizes, self.parameter, self.unit) if self.one_step else None
+        said = self.warning, wrong
         return [one for one in said if one is not None]
 
     @property
@@ -102,8 +106,11 @@ def infer(
     epsilon: Fraction,
     guess: ArrayLike | None = None,
     by_size: bool = False,
+    steps: Sequence[Fraction] | None = None,
 ) -> Inference:
     """Attack released values with the list of real ones, and compute epsilon's bounds.
+
+    If entries have steps by class, ``steps`` are those of each, and alpha is the smallest.
 
     >>> found = infer("capacity", "MW", [100, 100, 200], [97, 105, 180], alpha=30, epsilon=1)
     >>> found.recovered, found.spacing, round(found.sure_of_spacing, 3)
@@ -135,9 +142,12 @@ def infer(
         guessed_within=None
         if guess is None
         else float((np.abs(np.asarray(guess) - truth) <= near).mean()),
-        sizes=sizes(truth, [alpha] * len(truth), epsilon, relative=relative, released=shown)
+        sizes=sizes(
+            truth, steps or [alpha] * len(truth), epsilon, relative=relative, released=shown
+        )
         if by_size
         else (),
+        one_step=steps is None,
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
+from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import fits, public_facts
@@ -44,8 +45,15 @@ def rule_of(name: str) -> str:
     return f"kind={name.strip()}" if name.strip() in _KINDS else name
 
 
-def classes_of(public: PublicNetwork, parameter: str, names: list[str]) -> NDArray[np.int64]:
+def classes_of(
+    public: PublicNetwork | Network,
+    parameter: str,
+    names: list[str],
+    support: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> NDArray[np.int64]:
     """The class of every private entry of a parameter: its place in the list of names.
+
+    A public network knows which entries are private (its `support`); of another they are given.
 
     Raises
     ------
@@ -58,9 +66,10 @@ def classes_of(public: PublicNetwork, parameter: str, names: list[str]) -> NDArr
     found = np.full(count, -1)
     for place, name in enumerate(names):
         other = name.strip() == OTHERS
-        held = np.ones(count, bool) if other else fits(rule_of(name), facts, kind.table)
-        found[held & (found < 0)] = place
-    entries = np.concatenate([found[public.support[column]] for column in kind.columns])
+        fit = np.ones(count, bool) if other else fits(rule_of(name), facts, kind.table)
+        found[fit & (found < 0)] = place
+    held = public.support if isinstance(public, PublicNetwork) else support or {}
+    entries = np.concatenate([found[held[column]] for column in kind.columns])
     for place, name in enumerate(names):
         if not (entries == place).any():
             raise InputError(
