@@ -7,8 +7,11 @@ import pytest
 from support.making import make_account
 from support.sizes import FULL
 
+from gridveil.grid import congestion
 from gridveil.privacy.account import Account
 from gridveil.privacy.ledger import Ledger
+
+DRAWS = congestion._DRAWS
 
 hypothesis.settings.register_profile("fast", deadline=None, max_examples=100, derandomize=True)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=5000)
@@ -19,6 +22,23 @@ hypothesis.settings.load_profile("full" if FULL else "fast")
 def _own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may touch the user's own ledger."""
     monkeypatch.setenv("GRIDVEIL_LEDGER", str(tmp_path / "default-ledger.sqlite"))
+
+
+@pytest.fixture(autouse=True)
+def _one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One draw of noise tells how a release looks for false congestion; five are a user's.
+
+    The draws take most of the time of a small release. Tests about what they find ask for
+    `all_draws`.
+    """
+    if not FULL:
+        monkeypatch.setattr(congestion, "_DRAWS", 1)
+
+
+@pytest.fixture
+def all_draws(monkeypatch: pytest.MonkeyPatch, _one_draw: None) -> None:
+    """As many draws as a release of a user makes."""
+    monkeypatch.setattr(congestion, "_DRAWS", DRAWS)
 
 
 @pytest.fixture

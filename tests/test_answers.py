@@ -40,7 +40,7 @@ def wind(folder, method, table=None, **call):
 def network(folder, **call):
     case = gv.grid.cases.rts96(variant="paper")
     private = call.get("parameter", "capacity")
-    models = gv.grid.sample_population(case, 10, private=private)
+    models = gv.grid.sample_population(case, 4, private=private)
     paid = {"ledger": folder / "ledger.sqlite", "dataset": "grid"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -115,7 +115,7 @@ def test_error_bars_of_limits_are_written_if_all_lower_ones_are_zero(tmp_path):
 @pytest.mark.parametrize(("parameter", "alpha"), [("capacity", 30), ("load", 15), ("load", 5)])
 def test_error_bars_of_a_network_hold_most_real_values(parameter, alpha):
     case = gv.grid.cases.rts96(variant="paper")
-    models = gv.grid.sample_population(case, 20, private=parameter)
+    models = gv.grid.sample_population(case, 5, private=parameter)
     plan = gv.grid.plan(case, models, epsilon=1, alpha=alpha, parameter=parameter)
     far = []
     for seed in range(4):

@@ -156,7 +156,7 @@ def test_every_example_works_when_it_is_pasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     few = {"grid release": "--population few.parquet", "grid evaluate": "--unseen few.parquet"}
     if not FULL:
-        made = run("grid", "population", "rts96-paper", "--size", 40, "-o", "few.parquet")
+        made = run("grid", "population", "rts96-paper", "--size", 5, "-o", "few.parquet")
         assert made.exit_code == 0, made.output
     lines = [line for words in commands() if (line := example(words))]
     lines = [line for line in lines if not line.startswith(LONG + TEAM)]

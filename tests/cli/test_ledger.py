@@ -6,6 +6,7 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
+from gridveil import grid
 from gridveil.cli.main import app
 from gridveil.errors import BudgetRefused
 from gridveil.privacy.adjacency import Adjacency
@@ -107,11 +108,20 @@ def test_the_reason_why_data_is_distinct_is_shown(book):
 @pytest.mark.parametrize("kind", ["wind", "grid"])
 def test_a_release_says_what_it_was_charged(tmp_path, kind):
     csv.write_csv(demo_records(60), tmp_path / "t.csv")
+    grid.sample_population(grid.cases.rts96(), 3).write(tmp_path / "few.parquet")
     path = tmp_path / "ledger.sqlite"
     release = {
         "wind": ["wind", "release", tmp_path / "t.csv", "--speed", "wind_speed", "--power"]
         + ["power", "--capacity", 2750, "--alpha", "15%"],
-        "grid": ["grid", "release", "rts96", "--alpha", 30],
+        "grid": [
+            "grid",
+            "release",
+            "rts96",
+            "--alpha",
+            30,
+            "--population",
+            tmp_path / "few.parquet",
+        ],
     }[kind]
     release += ["--method", "laplace", "--dataset", "mine", "--ledger", path]
     first = run(*release, "-o", tmp_path / "one")

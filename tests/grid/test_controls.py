@@ -13,7 +13,10 @@ from gridveil.grid.evaluation import evaluate
 from gridveil.grid.model_errors import Reference
 from gridveil.grid.release import plan
 
-pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning"),
+    pytest.mark.usefixtures("all_draws"),
+]
 
 
 def log_spread(seed=0):

@@ -329,8 +329,8 @@ def test_a_catalogue_is_recovered_where_noise_is_small(network, ledger):
 
 
 def test_the_margin_serves_models_with_less_capacity(rts96):
-    models = models_for(rts96, "capacity", 6, spread=0.125)
-    tight = replace(models, capacity=np.full((6, len(rts96.branches)), 1 / 1.1))
+    models = models_for(rts96, "capacity", 3, spread=0.125)
+    tight = replace(models, capacity=np.full((3, len(rts96.branches)), 1 / 1.1))
     call = {"epsilon": 1, "alpha": 60, "seed": 5}
     with_margin = quietly(rts96, models, margin=0.1, **call)
     assert np.isfinite(solve_population(with_margin.data, tight).cost).all()

@@ -16,7 +16,7 @@ from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.paper_steps import Matcher
 
 # In these one line must be narrowed, or two, or three together.
-SOME = (0, 1, 4, 7, 9, 16, 24, 33, 71, 86)
+SOME = (0, 4, 7, 9, 16, 24, 33, 86)
 SEEDS = range(100) if FULL else SOME
 CLOSE = 1e-6
 

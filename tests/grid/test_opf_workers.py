@@ -92,11 +92,11 @@ def test_a_dask_cluster_of_which_a_worker_is_killed(network, population, expecte
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "3s")
     dask_config.refresh()
     cluster = distributed.LocalCluster(
-        n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         workers = client.run(os.getpid)
-        assert len(set(workers.values())) == 4
+        assert len(set(workers.values())) == 2
         same(solve_population(network, population, keep=KEEP, chunk=5, executor=client), expected)
         killed = []
 
@@ -110,6 +110,6 @@ def test_a_dask_cluster_of_which_a_worker_is_killed(network, population, expecte
         )
         assert killed
         same(found, solve_population(network, population, keep=KEEP, chunk=2))
-        client.wait_for_workers(4)  # closing a cluster while it restarts a worker takes long
+        client.wait_for_workers(2)  # closing a cluster while it restarts a worker takes long
         through = client.get_executor(pure=False)
         same(solve_population(network, population, keep=KEEP, chunk=5, executor=through), expected)

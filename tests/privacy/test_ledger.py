@@ -262,8 +262,9 @@ def test_what_is_private_is_never_published_in_clear(ledger):
 
 
 def test_eight_processes_can_not_overspend(backend):
-    # Every try takes a connection, so a database gets a fifth of them but in the full setting.
-    times, cap = (50, 100) if FULL or backend.kind == "sqlite" else (10, 20)
+    # Every try takes a connection, so a database gets the fewest but in the full setting.
+    fewer = (20, 40) if backend.kind == "sqlite" else (10, 20)
+    times, cap = (50, 100) if FULL else fewer
     place = backend.new()
     Ledger(place).set_cap("raced", cap, alpha={"power": "0.1"})
     results = FORK.Queue()
