@@ -12,7 +12,7 @@ import numpy as np
 
 from gridveil.cli import typed
 from gridveil.errors import InputError, show_exact
-from gridveil.grid import cases, release
+from gridveil.grid import cases, plan
 from gridveil.grid.controls import unlimited
 from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.methods import METHODS, PENALTY
@@ -309,22 +309,23 @@ class GridSession(Session):
         controls: Mapping[str, float],
     ) -> None:
         self._network, self._choice = network, choice
-        self._models, self._reference = models, reference
-        self._controls = controls
-
-    def run(self, seed: int) -> Run:
-        """Make a seeded release of the stand-in, and measure it on models that it never saw."""
-        choice = self._choice
-        made = release(
-            self._network,
-            self._models,
+        self._reference, self._controls = reference, controls
+        made = plan(
+            network,
+            models,
             parameter=choice.parameters,
             epsilon=choice.epsilon,
             alpha=choice.alphas,
             method=choice.method,
             limits=dict(choice.limits),
-            seed=seed,
         )
+        # The stand-in is public: costs without limits are known, and no look for them is needed.
+        self._plan = made.without_warning()
+
+    def run(self, seed: int) -> Run:
+        """Make a seeded release of the stand-in, and measure it on models that it never saw."""
+        choice = self._choice
+        made = self._plan.run(self._plan.study(seed))
         adequate = not {"load", "generator_limit"} & set(choice.parameters)
         errors = self._reference.errors(made.data, penalty=PENALTY, adequate=adequate)
         values = {
