@@ -11,7 +11,7 @@ from gridveil.grid import congestion
 from gridveil.privacy.account import Account
 from gridveil.privacy.ledger import Ledger
 
-DRAWS = congestion._DRAWS
+LOOK = congestion._LOOK
 
 hypothesis.settings.register_profile("fast", deadline=None, max_examples=100, derandomize=True)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=5000)
@@ -26,19 +26,19 @@ def _own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One draw of noise tells how a release looks for false congestion; five are a user's.
+    """One imagined release is enough to look for false congestion; a user's makes up to five.
 
-    The draws take most of the time of a small release. Tests about what they find ask for
+    They take most of the time of a small release. Tests about what they find ask for
     `all_draws`.
     """
     if not FULL:
-        monkeypatch.setattr(congestion, "_DRAWS", 1)
+        monkeypatch.setattr(congestion, "_LOOK", (LOOK[0], 1))
 
 
 @pytest.fixture
 def all_draws(monkeypatch: pytest.MonkeyPatch, _one_draw: None) -> None:
-    """As many draws as a release of a user makes."""
-    monkeypatch.setattr(congestion, "_DRAWS", DRAWS)
+    """As many imagined releases as a release of a user makes."""
+    monkeypatch.setattr(congestion, "_LOOK", LOOK)
 
 
 @pytest.fixture
