@@ -91,6 +91,13 @@ def test_a_release_serves_its_models_and_says_so(both):
     assert settings["capacity_is"] == "MVA"
     assert settings["models_not_served"] == 0
     assert made[False].statement.body["settings"]["capacity_is"] == "MW"
+    assert made[False].in_ac is None
+    said = made[True].quality()[-1]
+    voltage = made[True].in_ac.voltage
+    assert said.startswith(
+        f"It serves 3 of 3 models in AC power flow, at voltages from {voltage.min():.3f}"
+    )
+    assert "% of any rating (MVA)" in said
 
 
 def test_what_is_written_serves_them_too(both, tmp_path):

@@ -41,8 +41,10 @@ from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.model.selection import Declared, declared
 from gridveil.grid.model.steps import steps_of
+from gridveil.grid.opf.ac.engine import AcSolutions, solve_ac
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.report import (
+    ac_words,
     error_bars,
     grid_sections,
     loading_snippets,
@@ -111,6 +113,13 @@ class GridRelease(Release):
             return None
         return solve_population(self.data, self.population, contingencies=outages)
 
+    @cached_property
+    def in_ac(self) -> AcSolutions | None:
+        """The models in AC power flow on the released network, if it was certified in AC."""
+        if not self.statement.body["settings"].get("ac"):
+            return None
+        return solve_ac(self.data, self.population)
+
     def sections(self) -> tuple[Section, ...]:
         """A map of the released network, and what the models do on it."""
         return grid_sections(self.data, self.public, self.values, self.population, self.solutions)
@@ -121,6 +130,8 @@ class GridRelease(Release):
         words = [served_words(served, self.population.size)]
         if self.secured is not None:
             words.append(survived_words(self.secured, self.statement.body["settings"]["outages"]))
+        if self.in_ac is not None:
+            words.append(ac_words(self.data, self.in_ac))
         return *super().quality(), *words
 
     def loading(self) -> tuple[Snippet, ...]:

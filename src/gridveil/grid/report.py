@@ -17,6 +17,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.opf.ac.engine import AcSolutions
 from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.picture import CONGESTED, map_svg, mapped_positions
 from gridveil.report.charts import histogram, log_range
@@ -231,6 +232,20 @@ def survived_words(found: Solutions, outages: int) -> str:
     return (
         f"It serves {served:,} of {len(found):,} models with one dispatch that survives each of "
         f"{outages:,} listed outages (in DC)."
+    )
+
+
+def ac_words(network: Network, found: AcSolutions) -> str:
+    """How many models the released network serves in AC, with which voltages and loadings."""
+    served = found.served
+    words = f"It serves {int(served.sum()):,} of {len(found):,} models in AC power flow"
+    if not served.any():
+        return f"{words}."
+    voltage = found.voltage[served]
+    load = 100 * (found.flow[served] / network.branches.capacity).max(initial=0.0)
+    return (
+        f"{words}, at voltages from {np.nanmin(voltage):.3f} to {np.nanmax(voltage):.3f} per unit, "
+        f"with at most {load:.0f}% of any rating (MVA)."
     )
 
 
