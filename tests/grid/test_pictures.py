@@ -24,7 +24,7 @@ from gridveil.grid.picture import (
     paint_network,
 )
 from gridveil.grid.report import _places
-from gridveil.report.pictures import LIGHT, new_figure
+from gridveil.report.pictures import ORANGE, new_figure
 
 
 def point(x, y):
@@ -107,7 +107,7 @@ def test_congested_lines_stand_out():
     free, full = axes.collections[:2]
     assert len(full.get_segments()) == int((loading > CONGESTED).sum()) == 11
     assert len(free.get_segments()) == len(loading) - 11
-    assert {to_hex(one) for one in full.get_colors()} == {LIGHT.orange.lower()}
+    assert {to_hex(one) for one in full.get_colors()} == {ORANGE.lower()}
     assert min(full.get_linewidths()) > max(free.get_linewidths())
     assert full.get_zorder() > free.get_zorder()
     shades = free.to_rgba(free.get_array())[:, :3]

@@ -21,7 +21,7 @@ from gridveil.grid.io.places import file_places
 from gridveil.grid.model.network import Network
 from gridveil.report.charts import WIDTH
 from gridveil.report.labels import label
-from gridveil.report.pictures import LIGHT, new_figure
+from gridveil.report.pictures import BLUE, GREEN, GREY, INK, ORANGE, new_figure
 
 Floats = NDArray[np.float64]
 
@@ -271,14 +271,14 @@ def draw_ac_network(
     order = on[np.argsort(voltage[:, on].mean(0), kind="stable")]
     place = np.arange(len(order))
     limits = network.buses.v_min[order], network.buses.v_max[order]
-    beside.fill_between(place, *limits, color=LIGHT.grey, alpha=0.15, label="within limits")
+    beside.fill_between(place, *limits, color=GREY, alpha=0.15, label="within limits")
     if len(voltage) > 1:
         ends = voltage[:, order].min(0), voltage[:, order].max(0)
-        beside.fill_between(place, *ends, color=LIGHT.blue, alpha=0.35, label="all models")
+        beside.fill_between(place, *ends, color=BLUE, alpha=0.35, label="all models")
     beside.plot(
         place,
         voltage[:, order].mean(0),
-        color=LIGHT.blue,
+        color=BLUE,
         label="mean voltage" if len(voltage) > 1 else "voltage",
     )
     beside.set(xlabel="buses by their voltage", ylabel="voltage (p.u.)")
@@ -310,14 +310,14 @@ def paint_network(
     drawn.set_clim(0, 100 * CONGESTED)
     figure.colorbar(drawn, ax=axes, label="loading of other lines (% of capacity)", shrink=0.8)
     over = _lines(axes, network, place, full, np.maximum(2.6, 1.2 + 3.2 * width[full]))
-    over.set(color=LIGHT.orange, zorder=1.5)
+    over.set(color=ORANGE, zorder=1.5)
     made = np.zeros(len(network.buses), dtype=bool)
     made[network.generators.bus[network.generators.in_service]] = True
     size = max(2.0, 60.0 / np.sqrt(len(place)))
     for some, colour, words in (
-        (~made & (network.buses.load == 0), LIGHT.grey, "bus"),
-        (~made & (network.buses.load != 0), LIGHT.blue, "load"),
-        (made, LIGHT.green, "generation"),
+        (~made & (network.buses.load == 0), GREY, "bus"),
+        (~made & (network.buses.load != 0), BLUE, "load"),
+        (made, GREEN, "generation"),
     ):
         if some.any():
             x, y = place[some].T
@@ -326,14 +326,14 @@ def paint_network(
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     if len(full):
-        axes.plot([], [], color=LIGHT.orange, linewidth=3, label=_FULL)
+        axes.plot([], [], color=ORANGE, linewidth=3, label=_FULL)
     axes.legend(
         frameon=False,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.02),
         ncols=4,
         markerscale=max(1, 5 / size),
-        labelcolor=LIGHT.ink,
+        labelcolor=INK,
     )
 
 

@@ -5,7 +5,6 @@ Pages have charts and maps in their own colours instead: see `charts`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,21 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Theme:
-    """The colours of pictures. Blue, orange and green are told apart by everyone."""
-
-    ink: str
-    soft: str
-    blue: str
-    orange: str
-    green: str
-    grey: str
-
-
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#007a5a", "#8a8f98"
-LIGHT = Theme("#16202b", "#4a5866", BLUE, ORANGE, GREEN, GREY)
+INK = "#16202b"
 
 
 def new_figure(width: float = 7.2, height: float = 4.2) -> tuple[Figure, Axes]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridveil.report.pictures import BLUE, GREEN, GREY, LIGHT, ORANGE
+from gridveil.report.pictures import BLUE, GREEN, GREY, INK, ORANGE
 from gridveil.studies.store import write_atomically
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLUMN, PAGE = 3.5, 7.16
 """Widths of a column and of a page of an IEEE journal, in inches."""
 
-PURPLE, BLACK = "#CC79A7", LIGHT.ink
+PURPLE, BLACK = "#CC79A7", INK
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """So that lines can be told apart without colours."""
