@@ -4,7 +4,8 @@
     python benchmarks/wind_series.py --simulated 50000       made-up records about a known curve
     options: --runs 20 --epsilon 1 --protect day --method synthetic --alpha 100%
              --speed Ws_avg --power P_avg --time Date_time --turbine Wind_turbine_name
-             --capacity 2050
+             --capacity 2050 --days 180 (the farm's first days)
+             --records 1000 (of one turbine, evenly spaced and without times; --timed: the first)
 
 Figures are the mean over seeded runs, with the standard deviation over runs in brackets. The
 control is the same method at an epsilon of 1e-6: what public priors say without any answer. A
@@ -15,7 +16,8 @@ by their records. Months: mean absolute error of a month's energy. Memory: the l
 autocorrelation of residuals about that curve, lags 1 to 6. Ramps: spread of changes from record to
 record, over the real one. Forecasts: error of a linear forecast trained on the first half as
 released, tried on the real second half, over that of one trained on the real first half. Loss: of
-the regression on bumps every 2.5 m/s. W1: mean distance of the sorted powers.
+the regression on bumps every 2.5 m/s. W1: mean distance of the sorted powers. Correlation of
+turbines: that of residuals of two turbines at the same time, over the real one.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ NAMES = {
     "hour": "forecast, six steps",
     "loss": "loss of the regression, error",
     "w1": "W1, of capacity",
+    "together": "correlation of turbines, of real",
 }
 SIGNED = {"energy", "loss"}
 
@@ -52,7 +55,7 @@ SIGNED = {"energy", "loss"}
 def main() -> None:
     """Print the table."""
     given = _arguments()
-    frame = _simulated(given.simulated) if given.simulated else read(given)
+    frame = _simulated(given.simulated) if given.simulated else some_of(read(given), given)
     records = records_of(frame)
     order = frame.sort_values(["turbine", "time" if "time" in frame else "row"], kind="stable")
     series, real = series_of(order)
@@ -95,6 +98,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--time", default="Date_time")
     parser.add_argument("--turbine", default="Wind_turbine_name")
     parser.add_argument("--capacity", type=float, default=2050.0)
+    parser.add_argument("--days", type=int, default=0)
+    parser.add_argument("--records", type=int, default=0)
+    parser.add_argument("--timed", action="store_true")
     given = parser.parse_args()
     if bool(given.path) == bool(given.simulated):
         parser.error("give a file, or --simulated and a number of records")
@@ -109,6 +115,19 @@ def read(given: argparse.Namespace) -> pd.DataFrame:
     frame["time"] = pd.to_datetime(frame["time"], utc=True)
     frame["power"] = np.clip(frame["power"] / given.capacity, 0, 1)
     return frame.sort_values(["turbine", "time"]).drop_duplicates(["turbine", "time"])
+
+
+def some_of(frame: pd.DataFrame, given: argparse.Namespace) -> pd.DataFrame:
+    """The first days of a farm, or some records of its first turbine."""
+    if given.days:
+        frame = frame[frame["time"] < frame["time"].min() + pd.Timedelta(days=given.days)]
+    if given.records:
+        own = frame[frame["turbine"] == frame["turbine"].min()]
+        if given.timed:
+            return own.head(given.records)
+        own = own.iloc[np.linspace(0, len(own) - 1, given.records).astype(int)]
+        frame = own.drop(columns="time").assign(row=np.arange(given.records))
+    return frame
 
 
 def _simulated(rows: int) -> pd.DataFrame:
@@ -179,6 +198,8 @@ def measure(series: Series, real: Vector, released: Vector) -> dict[str, float]:
         / use.forecast_error(series, real, real, steps)
         for steps in (1, 6)
     ]
+    if len(np.unique(series.turbine)) > 1:
+        found["together"] = use.together(series, released) / use.together(series, real)
     return {
         **found,
         "months": use.month_error(series, real, released),
