@@ -1,5 +1,7 @@
 """Tuned on a series of records: sums without bias, and the order in time restored."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from gridveil.wind.methods.tuned_estimate import Spread
 from gridveil.wind.methods.tuned_levels import Levels
 from gridveil.wind.methods.tuned_memory import draw_scores, estimate_shares
 from gridveil.wind.methods.tuned_prior import weight_prior
+from gridveil.wind.methods.tuned_together import Readings, Together, shared_draws
 from gridveil.wind.synthetic.lags import memory_factors
 
 pytestmark = [
@@ -175,3 +178,39 @@ def test_gaps_repeated_times_and_single_records_do_no_harm():
     assert np.isfinite(made).all()
     one = Levels(f[:1], y0[:1], Spread(np.full(10, 0.1), 0.001), 0.1)
     assert np.isfinite(one.power(one.places(f[:1]), one.ranked(f[:1], y0[:1]))[0]).all()
+
+
+@pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
+def test_what_turbines_have_in_common_is_restored():
+    """Its control: turbines that have nothing in common, and the same draws for each alone."""
+    rng = np.random.default_rng(16)
+    rows, levels_of = 6000, {}
+    common = process(rng, rows, 18_000.0)
+    for shared in (0.6, 0.0):
+        found = []
+        for _ in range(3):
+            z = np.sqrt(shared) * common + np.sqrt(1 - shared) * process(rng, rows, 18_000.0)
+            f = np.full(rows, 0.5)
+            y0 = f + 0.1 * z + rng.laplace(0, 0.1, rows)
+            levels = Levels(f, y0, Spread(np.full(10, 0.1), 0.001), 0.1)
+            found.append(Readings(levels, f, y0, np.arange(rows) * STEP))
+        levels_of[shared] = found
+    drawn = {}
+    for shared, found in levels_of.items():
+        for name in ("together", "alone"):
+            normals = Together(found, 3) if name == "together" else None
+            made = [np.empty(rows) for _ in found]
+            for one, into in zip(found, made, strict=True):
+                draw_scores(one.levels, one.straight, one.y0, one.times, STEP, into, normals)
+            drawn[shared, name] = np.corrcoef(made)[np.triu_indices(3, 1)].mean()
+    assert drawn[0.6, "alone"] < 0.4
+    assert abs(drawn[0.6, "together"] - 0.6) < 0.15
+    assert abs(drawn[0.0, "together"]) < 0.15
+    # Times with huge gaps, or all the same, would need endless room for nothing.
+    one = found[0]
+    far = replace(one, times=one.times + 10**10)
+    assert shared_draws([one, far], 3) is None
+    still = replace(one, times=np.zeros_like(one.times))
+    assert shared_draws([still, still], 3) is None
+    assert shared_draws([one], 3) is None
+    assert shared_draws(found, 3) is not None

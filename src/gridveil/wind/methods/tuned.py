@@ -45,9 +45,10 @@ from gridveil.wind.methods.tuned_estimate import (
     matched,
 )
 from gridveil.wind.methods.tuned_levels import Levels
-from gridveil.wind.methods.tuned_memory import draw_scores, pieces
+from gridveil.wind.methods.tuned_memory import draw_scores, pieces, seed_of
 from gridveil.wind.methods.tuned_prior import weight_prior
 from gridveil.wind.methods.tuned_sums import Cells, Restored, whole
+from gridveil.wind.methods.tuned_together import Readings, Together, shared_draws
 from gridveil.wind.queries import above, ask_records, spread_query, weights_query
 from gridveil.wind.regression import Fit
 from gridveil.wind.restoration.restore import restore_closely
@@ -161,7 +162,7 @@ class Tuned(Restoring):
             found = query.ask(account, records, for_spread)
             spreads, scales = [float(value[0]) for value in found.values], found.scales
         # Step 4: denoised records, stretched and moved until they have that loss and those weights.
-        turbines, nominal = [], self._guess(fits)
+        turbines, nominal, seen = [], self._guess(fits), []
         for fit, weights, spread, scale in zip(fits, joined, spreads, scales, strict=True):
             rows = fit.with_noisy(task.part(fit))
             radius = float(prepared.radius) if for_spread else 0.0
@@ -169,8 +170,12 @@ class Tuned(Restoring):
             about = estimate_spread(rows, weights.beta, loss, b)
             straight = np.concatenate(list(rows.map(partial(_straight, beta=weights.beta))))
             levels = Levels(np.clip(straight, 0.0, 1.0), task.part(fit), about, b)
+            seen.append((loss, about, straight, levels))
+        together = self._together(task, [(one[2], one[3]) for one in seen], b)
+        for fit, weights, (loss, about, straight, levels) in zip(fits, joined, seen, strict=True):
+            rows = fit.with_noisy(task.part(fit))
             if self._in_order(fit, b):
-                made = _restore_sums(task, fit, levels, straight, weights.beta, loss, b)
+                made = _restore_sums(task, fit, levels, straight, weights.beta, loss, b, together)
             else:
                 _aim(task, fit, rows, weights.beta, about, loss, b)
                 made = self._restore_closely(task, fit, loss, weights)
@@ -183,6 +188,17 @@ class Tuned(Restoring):
         if self.nominal is not None:
             return self.nominal
         return _SERIES if _is_series(max(fits, key=lambda fit: fit.rows)) else _SINGLE
+
+    def _together(
+        self, task: Task, seen: Sequence[tuple[Vector, Levels]], b: float
+    ) -> Together | None:
+        """What turbines whose order in time is restored have in common, if there are several."""
+        found = [
+            Readings(levels, straight, task.part(fit), times)
+            for fit, (straight, levels) in zip(task.fits, seen, strict=True)
+            if self._in_order(fit, b) and (times := fit.group.times()) is not None
+        ]
+        return shared_draws(found, seed_of(task.noisy))
 
     def _in_order(self, fit: Fit, b: float) -> bool:
         """Whether sums and the order in time are restored: by public numbers.
@@ -224,7 +240,14 @@ def _is_series(fit: Fit) -> bool:
 
 
 def _restore_sums(
-    task: Task, fit: Fit, levels: Levels, straight: Vector, beta: Vector, loss: float, b: float
+    task: Task,
+    fit: Fit,
+    levels: Levels,
+    straight: Vector,
+    beta: Vector,
+    loss: float,
+    b: float,
+    together: Together | None,
 ) -> Released:
     """Records whose scores follow the noisy ones, with the sums that all answers support."""
     task.progress(f"restoring {fit.group.name}")
@@ -236,7 +259,7 @@ def _restore_sums(
             made[some] = levels.ranked(np.clip(straight[some], 0.0, 1.0), noisy[some])
     else:
         step = common_step([times])
-        draw_scores(levels, np.clip(straight, 0.0, 1.0), noisy, times, step, made)
+        draw_scores(levels, np.clip(straight, 0.0, 1.0), noisy, times, step, made, together)
         months = times.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
         kinds.append(Cells(months))
     restored = Restored(levels, straight, made)

@@ -13,14 +13,17 @@ seeded by the noisy records: post-processing, like everything here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 
 from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
 from gridveil.wind.synthetic.lags import MEMORIES, memory_factors, usual_shares
+
+Normals = Callable[[int, Whole], Floats]
+"""Standard normal numbers for the steps of a process, or for readings, at these times."""
+READING = -1
 
 _LAGS = np.array([1, 2, 3, 4, 5, 6, 9, 12, 18, 36, 72, 144])
 _FIRM = 0.1  # how far shares may be from those of turbines in general, if little is known
@@ -70,27 +73,37 @@ def estimate_shares(levels: Levels, f: Floats, y0: Floats, times: Whole, step: i
 
 
 def draw_scores(
-    levels: Levels, f: Floats, y0: Floats, times: Whole, step: int, into: Floats
+    levels: Levels,
+    f: Floats,
+    y0: Floats,
+    times: Whole,
+    step: int,
+    into: Floats,
+    normals: Normals | None = None,
 ) -> Floats:
-    """Fill ``into`` with scores drawn given all readings; returns the processes' shares."""
+    """Fill ``into`` with scores drawn given all readings; returns the processes' shares.
+
+    ``normals`` are those that turbines have in common; own ones by default.
+    """
     shares = estimate_shares(levels, f, y0, times, step)
     draws = np.random.default_rng(seed_of(y0))
+    normals = normals or (lambda process, moments: draws.standard_normal(len(moments)))
     for some in pieces(len(f)):
         mean, variance, _ = levels.scores(f[some], y0[some])
         # A normal reading of precision t moves a standard normal score to variance 1/(1 + t).
         precision = np.clip(1 / variance - 1, 1e-6, None)
         reading = mean / variance / precision
-        gaps = np.maximum(np.diff(times[some]), step / 2)
-        into[some] = _draw(reading, 1 / precision, gaps, shares, draws)
+        into[some] = _draw(reading, 1 / precision, times[some], step / 2, shares, normals)
     return shares
 
 
 def _draw(
     reading: Floats,
     variance: Floats,
-    gaps: NDArray[np.float64],
+    times: Whole,
+    least: float,
     shares: Floats,
-    draws: np.random.Generator,
+    normals: Normals,
 ) -> Floats:
     """Scores given readings of them with these variances.
 
@@ -98,20 +111,20 @@ def _draw(
     of ``L x = (what readings say) + n`` is a draw. ``n`` is made of one normal number for each
     reading and each step of a process, since ``L`` is a sum of their squares.
     """
-    rows = len(reading)
+    rows, gaps = len(reading), np.maximum(np.diff(times), least)
     quick = max(float(shares[0]), _LEAST_QUICK)
     used = [at for at in range(1, len(shares)) if shares[at] > _LEAST]
     total = np.zeros(rows)
     if used:
         size = len(used)
         weight = 1 / (variance + quick)
-        told = weight * reading + np.sqrt(weight) * draws.standard_normal(rows)
+        told = weight * reading + np.sqrt(weight) * normals(READING, times)
         band = np.zeros((size + 1, rows * size))
         right = np.empty((rows, size))
         for column, at in enumerate(used):
             keep = np.exp(-gaps / MEMORIES[at])
             fresh = 1 / (shares[at] * np.concatenate([[1.0], -np.expm1(-2 * gaps / MEMORIES[at])]))
-            steps = np.sqrt(fresh) * draws.standard_normal(rows)
+            steps = np.sqrt(fresh) * normals(at, times)
             right[:, column] = told + steps
             right[:-1, column] -= keep * steps[1:]
             for other in range(column, size):
@@ -123,4 +136,4 @@ def _draw(
         total = solved.reshape(rows, size).sum(axis=1)
     rest = 1 / (1 / quick + 1 / variance)
     mean = rest / variance * (reading - total)
-    return np.asarray(total + mean + np.sqrt(rest) * draws.standard_normal(rows))
+    return np.asarray(total + mean + np.sqrt(rest) * normals(0, times))

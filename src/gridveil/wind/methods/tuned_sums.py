@@ -72,8 +72,6 @@ class Restored:
         The distributions by level, and the curve of the weights at every record, not clipped.
     scores
         One for each record; replaced by the records in `finish`.
-    kinds
-
     """
 
     def __init__(self, levels: Levels, straight: Floats, scores: Floats) -> None:

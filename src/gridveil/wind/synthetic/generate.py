@@ -75,12 +75,13 @@ def _process(factor: float, size: int, draws: np.random.Generator) -> Vector:
 
 
 def _common(farm: Farm, shares: Vector, draws: np.random.Generator) -> Vector:
-    """What all turbines have in common: quick and lasting sums for each slot."""
-    total = np.zeros((2, farm.slots))
+    """What all turbines have in common: quick and lasting sums for each slot, and volatility."""
+    total = np.zeros((3, farm.slots))
     if farm.size > 1:
         for at, factor in enumerate(memory_factors(farm.step)):
             path = _process(factor, farm.slots, draws)
             total[int(LASTING[at])] += np.sqrt(shares[at] * SHARED[int(SLOW[at])]) * path
+        total[2] = np.sqrt(SHARED[1]) * _process(_slowly(farm), farm.slots, draws)
     return total
 
 
@@ -94,9 +95,15 @@ def _latent(
     for at, factor in enumerate(memory_factors(farm.step)):
         own = 1.0 if farm.size == 1 else 1 - SHARED[int(SLOW[at])]
         total[int(LASTING[at])] += np.sqrt(shares[at] * own) * _process(factor, size, draws)
-    slowly = _process(float(np.exp(-farm.step / VOLATILITY_MEMORY)), size, draws)
-    total[1] *= np.exp(VOLATILITY * slowly - VOLATILITY**2)
+    own = 1.0 if farm.size == 1 else 1 - SHARED[1]
+    total[2] += np.sqrt(own) * _process(_slowly(farm), size, draws)
+    total[1] *= np.exp(VOLATILITY * total[2] - VOLATILITY**2)
     return np.asarray((total[0] + total[1])[turbine.slot - first])
+
+
+def _slowly(farm: Farm) -> float:
+    """The autocorrelation of volatility after one step."""
+    return float(np.exp(-farm.step / VOLATILITY_MEMORY))
 
 
 def _take_means_out(farm: Farm, place: int, scatter: Scatter, months: bool, out: Vector) -> None:

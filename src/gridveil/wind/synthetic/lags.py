@@ -22,7 +22,9 @@ MEMORIES = np.array([0.0, 900.0, 3600.0, 18_000.0, 180_000.0])
 SLOW = MEMORIES >= 18_000
 """Those that neighbouring turbines share to a larger part."""
 SHARED = (0.2, 0.7)
-"""The part of quick and of slow processes that all turbines of a farm have in common; a guess."""
+"""The part of quick and of slow processes that all turbines of a farm have in common; a guess.
+
+That of slow ones holds for the volatility too."""
 
 LASTING = MEMORIES >= 3600
 """Those with a volatility."""
