@@ -104,7 +104,7 @@ def test_info_explains_every_problem_of_a_bad_case(tmp_path):
     shown = run("grid", "info", path)
     assert shown.exit_code == 1, shown.output
     assert shown.stdout.count("problem: branch") == 3
-    assert "the capacity is negative (capacity -5)" in shown.stdout
+    assert "the capacity is negative (capacity)" in shown.stdout
     found = run("grid", "info", path, "--json")
     assert found.exit_code == 1
     problems = json.loads(found.stdout)["problems"]

@@ -96,6 +96,18 @@ def test_each_problem_is_found(tiny, case):
         check(bad)
 
 
+def test_no_problem_shows_a_value_that_may_be_private(tiny):
+    for table, columns in (
+        ("branches", {"capacity": [-71.37, 1, 1]}),
+        ("generators", {"p_min": [71.37, 20, -9], "p_max": [-71.37, 100, 0]}),
+        ("generators", {"quadratic": [-71.37, 0, 0]}),
+        ("generators", {"points": (None, np.array([[0, 0], [1, 71.37], [2, 7.137]]), None)}),
+    ):
+        with pytest.raises(InputError, match="problem") as error:
+            check(change(tiny, table, **columns))
+        assert "7137" not in str(error.value).replace(".", "")
+
+
 def test_all_problems_are_found_at_once(tiny):
     bad = tiny
     for case in ("nan load", "negative capacity", "crossed limits", "no reference", "not convex"):

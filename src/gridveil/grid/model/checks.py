@@ -1,6 +1,7 @@
-"""What is wrong with a network: every problem, with its element, its value and a remedy.
+"""What is wrong with a network: every problem, with its element and a remedy.
 
-It quotes values, which may be private. So it has two parts: what every network must be, whatever
+An error is an output, so it quotes no value of a column that may be private. Which problems there
+are tells something too. So it has two parts: what every network must be, whatever
 the values of its parameters (`readable`, which all readers run), and what values must be that are
 not private (`value_problems`). A release runs the second part on public parameters alone: whether a
 private cost is convex, or a private load finite, must not decide whether there is a release.
@@ -35,6 +36,8 @@ Whether a number is missing is public."""
 
 _CLIPPED = {column for columns in VALUES.values() for column in columns}
 
+_PRIVATE = {column for kind in PARAMETERS.values() for column in kind.columns}
+
 KINDS = {"buses": "bus", "generators": "generator", "branches": "branch"}
 
 
@@ -47,7 +50,7 @@ class Problem:
     element
         Which element, as in ``"branch 101-102"``.
     value
-        What it says, as text.
+        What it says, as text: of a column that may be private only its name.
     what
         What is wrong with that.
     remedy
@@ -254,7 +257,7 @@ def _crossed(network: Network, public: Bools) -> Iterator[Problem]:
     for place in np.flatnonzero(units.in_service & public & (units.p_min > units.p_max)):
         yield Problem(
             f"generator {units.name[place]}",
-            f"p_min {units.p_min[place]:g}, p_max {units.p_max[place]:g}",
+            "p_min, p_max",
             "the lower limit is above the upper one",
             "Swap or correct them.",
         )
@@ -266,7 +269,7 @@ def _not_convex(network: Network, public: Bools) -> Iterator[Problem]:
     for place in np.flatnonzero(on & (units.quadratic < 0)):
         yield Problem(
             f"generator {units.name[place]}",
-            f"quadratic {units.quadratic[place]:g}",
+            "quadratic",
             "the quadratic cost is negative, so the cost is not convex",
             "Use 0 or a positive one.",
         )
@@ -328,7 +331,7 @@ def _branches(network: Network) -> Iterator[Problem]:
     for wrong, column, what, remedy in faults:
         values = getattr(lines, column)
         for place in np.flatnonzero(wrong):
-            said = f"{column} {values[place]:g}"
+            said = column if column in _PRIVATE else f"{column} {values[place]:g}"
             yield Problem(f"branch {lines.name[place]}", said, what, remedy)
 
 

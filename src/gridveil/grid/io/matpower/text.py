@@ -170,7 +170,8 @@ def _line(text: str, place: int) -> int:
 
 
 def _not_data(plain: str, text: str, place: int, file: str) -> InputError:
-    shown = plain[place:].split("\n", 1)[0].strip()
+    # Numbers may be private.
+    shown = re.sub(r"\d+(\.\d*)?", "#", plain[place:].split("\n", 1)[0].strip())
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return InputError(
         f"{file} line {_line(text, place)} is not plain data: {shown!r}. Statements could change "

@@ -18,7 +18,7 @@ from gridveil.grid.io.fate_table import KEPT
 from gridveil.grid.io.fates import copied
 from gridveil.grid.io.powsybl.edit import drop_limits
 from gridveil.grid.io.powsybl.tables import Layout, build
-from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, XIIDM, Tree
+from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, XIIDM, Tree, number
 from gridveil.grid.model.parameters import check_parameters
 
 CARRIERS = {
@@ -190,8 +190,8 @@ def _only_sides(found: ET.Element) -> None:
         if one is not None:
             found.remove(one)
     if points:
-        low = min(float(point.get("minQ", "0")) for point in points)
-        high = max(float(point.get("maxQ", "0")) for point in points)
+        low = min(number(point, "minQ", 0.0) for point in points)
+        high = max(number(point, "maxQ", 0.0) for point in points)
         sides = {"minQ": str(-float(low < 0)), "maxQ": str(float(high > 0))}
         ET.SubElement(found, "minMaxReactiveLimits", sides)
 

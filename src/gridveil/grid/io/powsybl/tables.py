@@ -296,7 +296,7 @@ _STATIONS = ("vscConverterStation", "lccConverterStation")
 
 
 def _conductance(element: ET.Element) -> float:
-    sections = int(number(element, "sectionCount", 0.0))
+    sections = int(min(number(element, "sectionCount", 0.0), 1e9))
     linear = element.find("shuntLinearModel")
     if linear is not None:
         return sections * number(linear, "gPerSection", 0.0)

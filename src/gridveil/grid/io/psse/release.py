@@ -117,7 +117,7 @@ def _kinds(raw: RawText) -> dict[int, str]:
     }
     found = {}
     for at, record in enumerate(buses.records):
-        known = int(buses.number(record, "IDE", 1.0))
+        known = buses.whole(record, "IDE", 1)
         kind = 2 if buses.number(record, "I", 0.0) in running else 1
         found[at] = str(known if known in (3, 4) else kind)
     return found
@@ -167,13 +167,13 @@ def _record(
 
 def _rated(raw: RawText, rows: Rows, record: Record) -> dict[str, str]:
     """Impedances of a transformer on the system's base instead of on ratings, with few digits."""
-    code = int(rows.number(record, "CZ", 1.0))
+    code = rows.whole(record, "CZ", 1)
     found = {"CZ": "1"}
     for pair, r, x in pairs_of(record, rows, raw.base_mva):
         found[f"SBASE{pair}"] = repr(raw.base_mva)
         if code != 1:
             found[f"R{pair}"], found[f"X{pair}"] = (repr(float(v)) for v in coarse([r, x]))
-    if int(rows.number(record, "CM", 1.0)) != 1:
+    if rows.whole(record, "CM", 1) != 1:
         found |= {"CM": "1", "MAG1": "0.0", "MAG2": "0.0"}
     return found
 

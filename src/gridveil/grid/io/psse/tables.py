@@ -66,6 +66,13 @@ class Rows:
             raise InputError(f"{self._what} has a {name} that is not a number.")
         return value
 
+    def whole(self, record: Record, name: str, default: int) -> int:
+        """The field as a number without a fraction: of a bus, a code or a status."""
+        value = self.number(record, name, default)
+        if math.isinf(value):
+            raise InputError(f"{self._what} has a {name} that is not a finite number.")
+        return int(value)
+
     def column(self, name: str, default: float) -> Any:
         """One number for every record."""
         return np.array([self.number(record, name, default) for record in self.records])
@@ -89,8 +96,8 @@ def build(raw: RawText) -> tuple[Network, Layout]:
     """Read the sections; the network has no ``source`` yet."""
     _refuse_unmodelled(raw)
     bus = Rows(raw, "BUS")
-    numbers = bus.column("I", math.nan)
-    place = {int(number): at for at, number in enumerate(numbers) if number == number}
+    numbers = [bus.whole(record, "I", 0) for record in bus.records]
+    place = {number: at for at, number in enumerate(numbers) if number}
     if len(place) < len(bus):
         raise InputError(
             f"{raw.file}: section BUS has a number twice, or none.", remedy="Renumber the buses."
@@ -180,7 +187,7 @@ def _table(ends: list[tuple[Any, ...]], names: list[str], alive: Any) -> Branche
 
 
 def _at(raw: RawText, rows: Rows, record: Record, name: str, place: dict[int, int]) -> int:
-    number = int(abs(rows.number(record, name, -1.0)))
+    number = abs(rows.whole(record, name, -1))
     if number not in place:
         raise InputError(
             f"{raw.file}: a record is at bus {number}, which section BUS does not have.",
@@ -213,7 +220,7 @@ def _branches(
     stars = 0
     for record in table.records:
         sides = [_at(raw, table, record, name, place) for name in ("I", "J")]
-        status = int(table.number(record, "STAT", 1.0))
+        status = table.whole(record, "STAT", 1)
         three = table.number(record, "K", 0.0) != 0
         if three:
             sides.append(_at(raw, table, record, "K", place))
@@ -238,7 +245,7 @@ def _branches(
 
 def winding_ratio(table: Rows, record: Record, winding: str, base_kv: float) -> float:
     """The off-nominal ratio of a winding, per unit of its bus."""
-    code = int(table.number(record, "CW", 1.0))
+    code = table.whole(record, "CW", 1)
     value = table.number(record, f"WINDV{winding}", base_kv if code == 2 else 1.0)
     if code == 1 or base_kv <= 0:
         return value
@@ -248,7 +255,7 @@ def winding_ratio(table: Rows, record: Record, winding: str, base_kv: float) -> 
 
 def pairs_of(record: Record, table: Rows, base: float) -> Iterator[tuple[str, float, float]]:
     """Impedances between windings on the system's base: which pair, resistance, reactance."""
-    code = int(table.number(record, "CZ", 1.0))
+    code = table.whole(record, "CZ", 1)
     for pair in ("1_2", "2_3", "3_1"):
         r, x = table.number(record, f"R{pair}", 0.0), table.number(record, f"X{pair}", 0.0)
         own = table.number(record, f"SBASE{pair}", base)
@@ -274,12 +281,13 @@ def _dc_lines(raw: RawText, place: dict[int, int], shunt: Any) -> Iterator[str]:
     for record in lines:
         try:
             mode, value, volts = (float(record[0][at].text) for at in (1, 3, 4))
+            kind = int(mode)
             ends = [place[int(float(record[line][0].text))] for line in (1, 2)]
-        except (IndexError, ValueError, KeyError):
+        except (IndexError, ValueError, KeyError, OverflowError):
             raise InputError(
                 f"{raw.file}: section TWODC has a record that can't be read.", remedy="Correct it."
             ) from None
-        power = {0: 0.0, 1: abs(value), 2: abs(value) * volts / 1000}.get(int(mode), 0.0)
+        power = {0: 0.0, 1: abs(value), 2: abs(value) * volts / 1000}.get(kind, 0.0)
         shunt[ends[0]] += power
         shunt[ends[1]] -= power
     if lines:
