@@ -22,6 +22,7 @@ from support.canaries import distinctive, leaks, published
 from typer.testing import CliRunner
 
 from gridveil import grid
+from gridveil.auditing.grid_files import add_constant_elements, add_series
 from gridveil.cli.main import app
 from gridveil.grid.io.matpower import tables_of
 from gridveil.wind.demo import CAPACITY, demo_records
@@ -35,6 +36,7 @@ LIBRARIES = {"json": "pandapower", "nc": "pypsa"}
 OPERATORS = {"raw": "pypowsybl", "xiidm": "pypowsybl"}
 """Formats without costs, whose files pypowsybl writes here."""
 THREE = "capacity,load,generator_limit"
+SERIES = "capacity,generator_limit,cost"
 
 
 class Case:
@@ -92,16 +94,19 @@ def network(folder, kind, method, parameters):
         warnings.simplefilter("ignore")  # the libraries' own
         numbers = MAKERS[kind](path)
     models = folder / "models.parquet"
-    sampled = grid.sample_population(grid.read_case(path), 5, costs=0.1, private=names)
-    sampled.write(models)
+    read = grid.read_case(path, **_how(path))
+    grid.sample_population(read, 5, costs=0.1, private=names).write(models)
     alphas = ",".join(f"{name}={ALPHAS[name]}" for name in names)
-    words = ["--parameter", parameters, "--alpha", alphas, "--population", models]
+    words = ["--parameter", parameters, "--alpha", alphas]
+    # Snapshots are models themselves.
+    words += ["--snapshots", "all"] if _how(path) else ["--population", models]
     words += ["--dataset", "case"]
     words += ["--method", method] + ["--rounds", 2] * (method == "paper")
-    if parameters in (ALL, THREE):
+    if parameters in (ALL, THREE, SERIES):
         # Nothing public is left to tell how large they can be.
-        for one in ("capacity=1:1e6", "load=-5e4:5e4", "generator_limit=-5e4:5e4"):
-            words += ["--range", one]
+        wide = {"capacity": "1:1e6", "load": "-5e4:5e4", "generator_limit": "-5e4:5e4"}
+        for name in wide.keys() & set(names):
+            words += ["--range", f"{name}={wide[name]}"]
     canaries = [c for name in names for part in numbers[name] for c in distinctive(part, units)]
     return Case(path, ["grid", "release", *words], canaries, units)
 
@@ -157,7 +162,10 @@ def _matpower(path):
 
 
 def _pandapower(path):
-    """As pandapower converts the case, with results and a comment. Ratings are currents there."""
+    """As pandapower converts the case, with results and a comment. Ratings are currents there.
+
+    Texts, results and profiles of the tables that are public and constant have copies too.
+    """
     import pandapower as pp
     from pandapower.converter.matpower.from_mpc import from_mpc
 
@@ -165,6 +173,7 @@ def _pandapower(path):
     net = from_mpc(str(path.with_suffix(".m")))
     net.comment = " ".join(map(repr, _all(_large())))
     net.line["rate_b"] = net.line.max_i_ka
+    add_constant_elements(net, net.comment)
     pp.to_json(net, str(path))
     read = _values(grid.read_case(path))
     read["capacity"].append(net.line.max_i_ka)
@@ -185,8 +194,14 @@ def _pypsa(path):
     n.generators["p_set"] = np.nan
     n.generators["marginal_cost"] = _large().generators.linear
     n.meta = {"note": _all(_large())}
+    if path.stem.endswith("series"):
+        add_series(n, 3, str(n.meta["note"]), n.lines.s_nom.iloc[0])
     n.export_to_netcdf(path)
-    return _values(grid.read_case(path))
+    return _values(grid.read_case(path, **_how(path)))
+
+
+def _how(path):
+    return {"snapshots": "all"} if path.stem.endswith("series") else {}
 
 
 def _powsybl(path):
@@ -250,11 +265,12 @@ def _written(network, path):
 
 
 MAKERS = {"m": _matpower, "json": _pandapower, "nc": _pypsa, "raw": _psse, "xiidm": _xiidm}
+MAKERS["series.nc"] = _pypsa
 
 
 def without(kind):
     """Whether the library of a format is missing here."""
-    name = {**LIBRARIES, **OPERATORS}.get(kind)
+    name = {**LIBRARIES, **OPERATORS, "series.nc": "pypsa"}.get(kind)
     return name is not None and importlib.util.find_spec(name) is None
 
 
@@ -263,10 +279,11 @@ GRID = [("m", "certified", parameters) for parameters in (*ALPHAS, ALL)]
 GRID += [("m", "laplace", ALL), ("m", "paper", "capacity")]
 GRID += [(kind, "certified", p) for kind in LIBRARIES for p in (*ALPHAS, ALL)]
 GRID += [(kind, "laplace", p) for kind in OPERATORS for p in (*THREE.split(","), THREE)]
+GRID += [("series.nc", "certified", p) for p in ("capacity", SERIES)]
 EVERY = [(turbine, *rest) for rest in WIND] + [(network, *rest) for rest in GRID]
 NAMES = ["-".join(map(str, rest)) for rest in (*WIND, *GRID)]
 FIRST = [EVERY[0], EVERY[3], *[one for one in EVERY if one[2:] == ("certified", ALL)]]
-FIRST += [one for one in EVERY if one[2:] == ("laplace", THREE)]
+FIRST += [one for one in EVERY if one[2:] in (("laplace", THREE), ("certified", SERIES))]
 
 
 @pytest.fixture

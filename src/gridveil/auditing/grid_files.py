@@ -61,6 +61,8 @@ class Format:
         Values that such a file can't hold.
     costs
         Whether such a file has costs.
+    more
+        Further options of the command.
     """
 
     file: str
@@ -69,6 +71,7 @@ class Format:
     needs: str | None = None
     leave_out: tuple[str, ...] = ()
     costs: bool = True
+    more: tuple[str, ...] = ()
 
 
 def twins(kind: Format, secret: Secret) -> Twins:
@@ -80,7 +83,7 @@ def twins(kind: Format, secret: Secret) -> Twins:
         words, private = values[at % len(values)]
         form, how = forms[at % len(forms)]
         writers[f"{words} as {form}"] = partial(_write, kind, secret.parts(private), how)
-    return Twins(kind.file, _command(secret), writers)
+    return Twins(kind.file, _command(secret, *kind.more), writers)
 
 
 def _write(kind: Format, parts: Parts, how: Any, path: Path) -> None:
@@ -168,6 +171,7 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
     for at, unit, cost in zip((0, 0), ("ext_grid", "gen"), found["cost"], strict=True):
         pp.create_poly_cost(net, at, unit, cp1_eur_per_mw=cost)
     pp.create_poly_cost(net, 1, "gen", cp1_eur_per_mw=0.0)
+    add_constant_elements(net, _note(parts))
     typed = {
         "capacity": {"line": ["max_i_ka", "max_loading_percent"]},
         "load": {"load": ["p_mw", "q_mvar", "scaling"]},
@@ -185,6 +189,31 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
     pp.to_json(net, str(path))
 
 
+def add_constant_elements(net: Any, note: str) -> None:
+    """What is public and constant in the model; its types, results and profiles copy `note`."""
+    import pandapower as pp
+    import pandas as pd
+
+    middle, low = pp.create_bus(net, 110.0), pp.create_bus(net, 20.0)
+    sides = {"vn_hv_kv": float(net.bus.vn_kv.iloc[1]), "vn_mv_kv": 110.0, "vn_lv_kv": 20.0}
+    sides |= {f"sn_{side}_mva": 50.0 for side in ("hv", "mv", "lv")}
+    sides |= {f"vk_{side}_percent": 10.0 for side in ("hv", "mv", "lv")}
+    sides |= {f"vkr_{side}_percent": 0.3 for side in ("hv", "mv", "lv")}
+    pp.create_transformer3w_from_parameters(
+        net, net.bus.index[1], middle, low, **sides, pfe_kw=0.0, i0_percent=0.0, std_type=note
+    )
+    pp.create_storage(net, middle, 0.0, 10.0, type=note)
+    pp.create_dcline(net, *net.bus.index[[0, 2]], 0.0, 1.0, 0.0, 1.0, 1.0)
+    for table in ("trafo3w", "storage", "dcline"):
+        net[table]["remark"] = note
+        net[f"res_{table}"] = pd.DataFrame({"p_mw": [note], "loading_percent": [note]})
+    net["profiles"] = {"load": pd.DataFrame({"time": [note], "lv1_pload": [note]})}
+
+
+def _note(parts: Parts) -> str:
+    return " ".join(repr(value) for values in parts.values() for value in values)
+
+
 def _typed(column: Any, kind: str) -> Any:
     """A column in another type; no entry becomes 0, which would be another public part."""
     # Signs are another public part too.
@@ -197,7 +226,12 @@ def _typed(column: Any, kind: str) -> Any:
 # -- PyPSA -----------------------------------------------------------------------------------------
 
 
-def write_pypsa(path: Path, parts: Parts, kind: str) -> None:
+def write_snapshots(path: Path, parts: Parts, kind: str) -> None:
+    """As `write_pypsa`, over three hours, with results that copy what is private."""
+    write_pypsa(path, parts, kind, hours=3)
+
+
+def write_pypsa(path: Path, parts: Parts, kind: str, hours: int = 0) -> None:
     """The triangle as a PyPSA network, with numbers that could be private in columns of a type."""
     import pypsa
 
@@ -231,8 +265,36 @@ def write_pypsa(path: Path, parts: Parts, kind: str) -> None:
         table, columns = typed[name]
         for column in columns:
             table[column] = _typed(table[column], kind)
+    if hours:
+        add_series(net, hours, _note(parts), next(iter(parts.values()))[0])
     with unlogged("pypsa"):
         net.export_to_netcdf(str(path))
+
+
+def add_series(net: Any, hours: int, note: str, value: float) -> None:
+    """Series that are public, and results that copy `value`."""
+    import pandas as pd
+
+    net.set_snapshots(pd.date_range("2030-01-01", periods=hours, freq="h"))
+    share = np.linspace(0.7, 1.0, hours)
+    net.add("StorageUnit", "dam", bus=net.buses.index[1], p_nom=1.0)
+    net.add(
+        "Link", "link", bus0=net.buses.index[0], bus1=net.buses.index[2], p_nom=1.0, carrier=note
+    )
+    for load in net.loads.index:
+        net.loads_t.p_set[load] = share * float(net.loads.p_set[load])
+    for table, series, names in (
+        (net.lines_t, ("p0", "p1", "mu_upper"), net.lines.index),
+        (net.generators_t, ("p", "mu_upper", "status"), net.generators.index),
+        (net.buses_t, ("marginal_price",), net.buses.index),
+        (net.storage_units_t, ("p", "state_of_charge"), net.storage_units.index),
+        (net.links_t, ("p0", "p1"), net.links.index),
+    ):
+        for one in series:
+            table[one] = pd.DataFrame(value, index=net.snapshots, columns=names)
+    for name in ("lines", "generators", "storage_units", "links"):
+        getattr(net, name)["remark"] = note
+    net.meta = {"note": note}
 
 
 # -- audits ----------------------------------------------------------------------------------
@@ -258,6 +320,13 @@ FORMATS: dict[str, Format] = {
 }
 """Every format of networks: a new format is a new entry."""
 
+_SNAPSHOTS = Format(
+    "triangle.nc",
+    write_snapshots,
+    {kind: kind for kind in _TYPES},
+    needs="pypsa",
+    more=("--snapshots", "all"),
+)
 # A curve has two ends: limits that are equal are another public part.
 _CURVES = Format("triangle.m", write_curves, SPELLINGS, leave_out=("all equal",))
 
@@ -265,6 +334,11 @@ _CURVES = Format("triangle.m", write_curves, SPELLINGS, leave_out=("all equal",)
 def audit(kind: str, secret: str) -> Audit:
     """The replays of one format with one choice of what is private."""
     return _audit(f"file-{kind}-{secret}", FORMATS[kind], SECRETS[secret])
+
+
+def snapshots(secret: str) -> Audit:
+    """Several snapshots with series and results; loads are released as series instead."""
+    return _audit(f"file-pypsa-snapshots-{secret}", _SNAPSHOTS, SECRETS[secret])
 
 
 def curves() -> Audit:
@@ -288,4 +362,8 @@ GRID_FILES: dict[str, Callable[[], Audit]] = {
         if known.costs or secret != "cost"
     },
     _CURVED: curves,
+    **{
+        f"file-pypsa-snapshots-{secret}": partial(snapshots, secret)
+        for secret in ("capacity", "generator-limit", "cost")
+    },
 }
