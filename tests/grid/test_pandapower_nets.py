@@ -4,11 +4,14 @@ import copy
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from grid import census
 from support.sizes import FULL
 
 from gridveil import grid
+from gridveil.errors import InputError
+from gridveil.grid.model.population import own_models
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -135,6 +138,76 @@ def test_the_rating_of_a_three_winding_transformer_leaves_no_trace():
         return public.source.data.trafo3w
 
     assert left(1.0).equals(left(1.731))
+
+
+FACTORS = {"H0_pload": [0.4, 0.7, 1.0, 0.6], "G1_pload": [0.2, 0.9, 0.8, 0.3]}
+SUN = [0.0, 0.8, 0.5, 0.1]
+
+
+def with_profiles():
+    """The net with profiles as SimBench has them; a load and all else without one is constant."""
+    net = many_kinds()
+    times = ["01.01.2016 00:00", "01.01.2016 06:00", "01.01.2016 12:00", "02.01.2016 00:00"]
+    net["profiles"] = {
+        "load": pd.DataFrame({"time": times, **FACTORS, "H0_qload": 0.5}),
+        "renewables": pd.DataFrame({"time": times, "PV3": SUN}),
+    }
+    net.load["profile"] = ["H0", "G1", "H0", None, "G1"]
+    net.sgen["profile"] = "PV3"
+    return net
+
+
+def test_profiles_are_models_of_the_net_at_their_times(tmp_path):
+    pp.to_json(with_profiles(), str(tmp_path / "net.json"))
+    network = grid.read_case(tmp_path / "net.json", snapshots="all")
+    found = grid.solve_population(network, own_models(network), convention="matpower")
+    assert len(found.cost) == 4
+    for at in range(4):
+        net = many_kinds()
+        own = {"H0": FACTORS["H0_pload"][at], "G1": FACTORS["G1_pload"][at], None: 1.0}
+        net.load["p_mw"] *= [own[name] for name in with_profiles().load.profile]
+        net.sgen["p_mw"] *= SUN[at]
+        alone = grid.solve_population(grid.read_case(net), convention="matpower")
+        assert found.cost[at] == pytest.approx(alone.cost[0], rel=1e-12)
+    assert len(set(found.cost.round(6))) == 4
+    assert own_models(grid.read_case(tmp_path / "net.json")) is None
+
+
+@pytest.mark.parametrize(("asked", "count"), [("every 24h", 2), ("every 3", 2), ("FILE", 1)])
+def test_a_release_serves_the_times_that_were_asked_for(asked, count, tmp_path):
+    if asked == "FILE":
+        asked = tmp_path / "times.txt"
+        asked.write_text("2016-01-01 12:00:00\n")
+    network = grid.read_case(with_profiles(), snapshots=asked)
+    made = grid.release(network, epsilon=1, alpha=1, limits=(1, 300), seed=1)
+    assert made.population.size == count
+    assert np.isfinite(made.solutions.cost).all()
+    folder = made.write(tmp_path / "out")
+    assert "profiles" not in pp.from_json(str(folder / "network.json"))
+    again = grid.Population.read(folder / "population.parquet", network)
+    assert np.array_equal(again.load, made.population.load)
+
+
+def test_profiles_that_can_not_be_models_are_refused():
+    given = {"epsilon": 1, "alpha": 1, "limits": (0.1, 300)}
+    with pytest.raises(InputError, match="vary over the snapshots"):
+        grid.plan(grid.read_case(with_profiles(), snapshots="all"), **given, parameter="load")
+    with pytest.raises(InputError, match="has no profiles"):
+        grid.read_case(many_kinds(), snapshots="all")
+    net = with_profiles()
+    net.load.loc[2, "profile"] = "G9"
+    with pytest.raises(InputError, match="no column 'G9_pload'"):
+        grid.read_case(net, snapshots="all")
+    net = with_profiles()
+    net.profiles["load"].loc[1, "H0_pload"] = np.nan
+    with pytest.raises(InputError, match="missing or not finite"):
+        grid.read_case(net, snapshots="all")
+    with pytest.raises(InputError, match="has no snapshot 'never'"):
+        grid.read_case(with_profiles(), snapshots=["never"])
+    net = with_profiles()
+    net.profiles["renewables"]["PV3"] = -1.0
+    with pytest.raises(InputError, match="below 0"):
+        grid.read_case(net, snapshots="all")
 
 
 NETS = [

@@ -34,7 +34,8 @@ SnapshotsOption = Annotated[
     str | None,
     typer.Option(
         "--snapshots",
-        help="PyPSA: read several, as models: all, 'every 24h', or a file with one per line.",
+        help="PyPSA, pandapower with profiles: read several, as models: all, 'every 24h', or a "
+        "file with one per line.",
     ),
 ]
 AvailabilityOption = Annotated[

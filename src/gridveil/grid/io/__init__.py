@@ -98,6 +98,9 @@ class Source:
     limit_ratios
         Public ratios of a line's further limits to its capacity, by their `limit_names`; 1 for
         those without one.
+    models
+        Models that were read beside the network, as arrays of a population; None if none were, or
+        `data` has them.
     """
 
     kind: str
@@ -106,6 +109,7 @@ class Source:
     protected: Protected = field(default_factory=dict, repr=False)
     dispatch: NDArray[np.float64] | None = field(default=None, repr=False)
     limit_ratios: Mapping[str, float] = field(default_factory=dict)
+    models: Mapping[str, NDArray[np.float64]] | None = field(default=None, repr=False)
 
 
 def module_of(kind: str) -> Any:
@@ -250,7 +254,7 @@ def protected_elements(network: Network, parameter: str, count: int) -> NDArray[
 
 OPTIONS = {
     "snapshot": ("pypsa",),
-    "snapshots": ("pypsa",),
+    "snapshots": ("pypsa", "pandapower"),
     "full_availability": ("pypsa",),
     "max_loading": ("pandapower",),
 }
@@ -276,8 +280,9 @@ def read_case(
     snapshot
         PyPSA: which snapshot to read; needed if there are several.
     snapshots
-        PyPSA: read several: ``"all"``, ``"every 24h"``, a file with one per line, or a list. They
-        are the models of a release for which no population is given, and stay in its file.
+        PyPSA, and pandapower with net.profiles: read several: ``"all"``, ``"every 24h"``, a file
+        with one per line, or a list. They are the models of a release for which no population is
+        given; those of PyPSA stay in its file.
     full_availability
         PyPSA: read limits of generators with series of availability at full availability. Needed
         to release generator limits of such a network.

@@ -72,8 +72,15 @@ def with_declared(
     Raises
     ------
     InputError
-        If the file has no set points, or no such limits.
+        If the file has no set points, or no such limits; or if its models tell private loads.
     """
+    if stripped is not None and stripped.models is not None and "load" in stripped.private:
+        # Of a bus with several loads the mean of their profiles tells their sizes.
+        raise InputError(
+            "Loads are private, and they vary over the snapshots.",
+            remedy="Release them as series (--parameter load --series FILE), or leave --snapshots "
+            "out.",
+        )
     known = module_of(source.kind) if isinstance(source, Source) and stripped is not None else None
     if dispatch:
         stripped = _with_set_points(stripped, source, known)

@@ -392,8 +392,8 @@ def own_models(network: Network | PublicNetwork) -> Population | None:
     source = network.source
     if not isinstance(source, Source):
         return None
-    own = getattr(module_of(source.kind), "models", None)
-    if own is None or (arrays := own(source.data)) is None:
+    arrays, own = source.models, getattr(module_of(source.kind), "models", None)
+    if arrays is None and (own is None or (arrays := own(source.data)) is None):
         return None
     private = network.parameters if isinstance(network, PublicNetwork) else ("capacity",)
     size = len(next(iter(arrays.values()))) if arrays else 1

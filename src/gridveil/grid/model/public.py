@@ -385,7 +385,8 @@ def _stripped(source: Any, parameters: tuple[str, ...], protected: Protected) ->
     strip = getattr(module_of(source.kind), "strip", None)
     if strip is None:
         return None
-    return Source(source.kind, strip(source.data, parameters, protected), parameters, protected)
+    bare = strip(source.data, parameters, protected)
+    return Source(source.kind, bare, parameters, protected, models=source.models)
 
 
 def _changes(source: Any, parameters: tuple[str, ...], declared: Declared) -> tuple[Change, ...]:

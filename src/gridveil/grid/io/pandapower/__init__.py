@@ -15,7 +15,8 @@ What is read, in pandapower's words (its own ``rundcopp`` uses the same):
 - **three-winding transformers** are three branches without limits and a bus (`star`). DC lines and
   storages are public and constant, at their ``p_mw``.
 
-Wards, motors and the like are refused. Controllers and profiles are left out (`others`).
+Wards, motors and the like are refused. Controllers are left out (`others`). Profiles are models if
+they are asked for (`profiles`), and not in the released net.
 
 What a release keeps, and what becomes of every other column, is in `fates`. If capacities are
 private a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the
@@ -51,6 +52,7 @@ from gridveil.grid.io.dispatch import (
     without_reactive_copies,
 )
 from gridveil.grid.io.pandapower.edit import put
+from gridveil.grid.io.pandapower.profiles import models_at
 from gridveil.grid.io.pandapower.release import (
     columns,
     published_impedance,
@@ -79,7 +81,9 @@ __all__ = [
 
 
 @unlogged("pandapower")
-def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None) -> Network:
+def read(
+    source: str | os.PathLike[str] | Any, max_loading: float | None = None, snapshots: Any = None
+) -> Network:
     """Read a pandapower net, or a ``.json`` file of one.
 
     Parameters
@@ -89,6 +93,8 @@ def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None)
     max_loading
         Loading in percent that limits lines and transformers without max_loading_percent; none
         does by default, as in rundcopp.
+    snapshots
+        Times of net.profiles to take as models (`profiles`); none by default.
 
     Raises
     ------
@@ -108,7 +114,9 @@ def read(source: str | os.PathLike[str] | Any, max_loading: float | None = None)
     if max_loading is not None:
         limit_loading(net, max_loading)
     network = build(net)
-    return replace(readable(network, f"Network '{network.name}'"), source=Source("pandapower", net))
+    found = None if snapshots is None else models_at(net, snapshots)
+    read = Source("pandapower", net, models=found)
+    return replace(readable(network, f"Network '{network.name}'"), source=read)
 
 
 @unlogged("pandapower")

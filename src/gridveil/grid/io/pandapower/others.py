@@ -109,6 +109,6 @@ def constant_notes(net: Any) -> Iterator[str]:
             yield f"{count:,} {what}"
     if net.get("profiles"):
         yield (
-            "profiles over time are left out of a release: loads over time are released from a "
-            "table of theirs (--series FILE)"
+            "profiles over time are left out of a released net: they are models on request "
+            "(--snapshots all), and private loads over time are a table (--series FILE)"
         )

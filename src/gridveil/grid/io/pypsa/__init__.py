@@ -57,6 +57,7 @@ from gridveil.grid.io.pypsa.release import META, columns, published_impedance, s
 from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
 from gridveil.grid.io.pypsa.snapshots import models
 from gridveil.grid.io.pypsa.tables import build
+from gridveil.grid.io.snapshots import chosen
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters
@@ -200,7 +201,7 @@ def _labels(network: Any, snapshot: Any, snapshots: Any) -> tuple[Any, ...]:
         if snapshots is None and len(known) > 1 and network.meta.get(several.META) is True:
             snapshots = "all"
         if snapshots is not None:
-            return several.chosen(network, snapshots)
+            return chosen(network.snapshots, snapshots, "PyPSA network")
         if len(known) > 1:
             raise InputError(
                 f"The PyPSA network has {len(known):,} snapshots, {known[0]} to {known[-1]}, and a "

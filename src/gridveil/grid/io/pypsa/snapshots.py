@@ -7,11 +7,8 @@ p_min_pu, s_max_pu) are public too; sizes may be private, and so may costs that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from gridveil.errors import InputError
 from gridveil.grid.io.pypsa.columns import (
@@ -30,56 +27,6 @@ from gridveil.grid.model.network import Floats
 META = "gridveil_snapshots"
 """In the meta data of a released file: all of its snapshots are read by default."""
 COSTS = ("marginal_cost", "marginal_cost_quadratic")
-_HOW = "all, every 24h, or a file with one snapshot a line"
-
-
-def chosen(network: Any, asked: str | Path | Sequence[Any]) -> tuple[Any, ...]:
-    """The snapshots that were asked for, in the order of the network.
-
-    Parameters
-    ----------
-    network
-        The PyPSA network.
-    asked
-        ``"all"``; ``"every 24h"``, by time, or ``"every 24"``, by number; a file with one snapshot
-        a line; or the snapshots themselves.
-    """
-    known = list(network.snapshots)
-    if isinstance(asked, str) and asked.strip() == "all":
-        return tuple(known)
-    if isinstance(asked, str) and asked.split()[:1] == ["every"]:
-        return _every(network.snapshots, asked.split(maxsplit=1)[-1])
-    if isinstance(asked, str | Path):
-        if not Path(asked).is_file():
-            raise InputError(
-                f"Snapshots are {_HOW}, and there is no file {str(asked)!r}.",
-                remedy="Check the path, or write --snapshots all.",
-            )
-        asked = [line.strip() for line in Path(asked).read_text().splitlines() if line.strip()]
-    names = {str(one) for one in asked}
-    found = tuple(label for label in known if str(label) in names)
-    if not found or len(found) < len(names):
-        absent = sorted(names - {str(label) for label in found})
-        raise InputError(
-            f"The PyPSA network has no snapshot {absent[0] if absent else 'of these'!r}.",
-            remedy="Use some of n.snapshots, one per line.",
-        )
-    return found
-
-
-def _every(snapshots: Any, step: str) -> tuple[Any, ...]:
-    try:
-        if step.isdecimal() and int(step) > 0:
-            return tuple(snapshots[:: int(step)])
-        width = pd.Timedelta(step)
-        if width > pd.Timedelta(0) and isinstance(snapshots, pd.DatetimeIndex):
-            return tuple(snapshots[(snapshots - snapshots[0]) % width == pd.Timedelta(0)])
-    except ValueError:
-        pass
-    raise InputError(
-        f"Snapshots can't be taken every {step!r}.",
-        remedy="Write every 24h if they are times, or every 24 for each twenty-fourth.",
-    )
 
 
 def check(source: Snapshot) -> None:
