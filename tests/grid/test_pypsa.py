@@ -455,6 +455,10 @@ def test_networks_as_people_build_them_are_read():
         assert words in said
     assert "1 Line are extendable" in said
     assert "2 global constraints" in said
+    assert "that of 1 is 0 ('peaker', for example)" not in said
+    empty = meshed()
+    empty.generators.loc["peaker", "p_nom"] = 0.0
+    assert "that of 1 is 0 ('peaker', for example)" in " ".join(read_case(empty).notes)
     plain = read_case(wide())
     assert network.branches.capacity[:5].tolist() == plain.branches.capacity[:5].tolist()
     assert np.isfinite(solve(network).cost).all()

@@ -16,6 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
+from gridveil.grid.io import real
 from gridveil.grid.io.pypsa.columns import (
     AVAILABILITY,
     BRANCHES,
@@ -160,8 +161,17 @@ def _left_out(network: Any, alive: Bools) -> Iterator[str]:
         ("Generator", "p_nom_extendable"),
     ):
         frame = static(network, component)
-        if name in frame and (count := int(_switched(frame, name).sum())):
-            yield f"{count:,} {component} are extendable, and taken at the size that the file has"
+        if name not in frame or not (free := _switched(frame, name)).any():
+            continue
+        size = name.removesuffix("_extendable")
+        said = f"{int(free.sum()):,} {component} are extendable, and taken at the size of the file"
+        empty = frame.index[free & (real(frame[size], size) == 0)]
+        if len(empty):
+            said += (
+                f": that of {len(empty):,} is 0 ('{empty[0]}', for example), so the model has no "
+                f"such unit. Give them {size}, as with n.optimize.fix_optimal_capacities()"
+            )
+        yield said
 
 
 def _switched(frame: pd.DataFrame, name: str) -> Bools:
