@@ -82,12 +82,11 @@ def _put_capacity(source: Snapshot, old: Network, new: Network) -> None:
 def _put_load(source: Snapshot, old: Network, new: Network) -> None:
     """The first load of a bus takes the change; a bus without one gets one."""
     network = source.network
-    loads = static(network, "Load")
     buses = static(network, "Bus").index
-    sign = values(source, "Load", "sign")
-    active = flags(loads, "active")
-    at = places(network, "Load", "bus")
     for name, ours in (("p_set", "load"), ("q_set", "reactive_load")):
+        # Anew each time: there may be more of them now.
+        loads, sign = static(network, "Load"), values(source, "Load", "sign")
+        active, at = flags(loads, "active"), places(network, "Load", "bus")
         before, after = getattr(old.buses, ours), getattr(new.buses, ours)
         drawn = -values(source, "Load", name) * sign
         for bus in np.flatnonzero(before != after).tolist():
