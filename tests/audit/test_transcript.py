@@ -140,6 +140,20 @@ def test_a_replay_finds_what_goes_past_the_noise(leak):
         assert "leak (20)" in verdict.finding
 
 
+@pytest.mark.parametrize("end", ["refusal", "exit code"])
+def test_releases_that_all_fail_alike_are_not_a_replay(end):
+    def run(value, noise):
+        if end == "refusal":
+            raise Departure("too large")
+        return {"exit code": b"1"}
+
+    verdict = Replay("none", [partial(run, 10.0), partial(run, 60.0)], FEW).run(
+        fast=True, error=1e-6
+    )
+    assert verdict.broken
+    assert "nothing was compared" in verdict.finding
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_wiretap_hears_everything_that_a_release_pays_for(method):
     recorder = Recorder()

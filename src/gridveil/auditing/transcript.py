@@ -269,13 +269,14 @@ class Replay:
         samples = self.sizes.at(fast=fast)
         count = len(self.runs)
         different: dict[str, int] = {}
-        example = ""
+        example, released = "", False
         for k in range(samples):
             turn, place = divmod(k, count - 1)
             here, there = turn % count, (turn + place + 1) % count
             if place == 0:
                 recorder = Recorder()
                 first = published(self.runs[here], recorder)
+                released |= came_to_its_end(first)
             replayer = Replayer(recorder.transcript)
             again = published(self.runs[there], replayer)
             if not replayer.faithful:
@@ -289,9 +290,17 @@ class Replay:
         if different:
             which = ", ".join(f"{name} ({n:,})" for name, n in sorted(different.items()))
             finding = f"{samples:,} replayed with the same noisy answers, other bytes in {which}"
+        elif not released:
+            finding = f"{samples:,} replayed, and no release came to its end: nothing was compared"
+        broken = bool(different) or not released
         return Verdict(
-            self.name, "replay", None, None, 1.0, samples, finding + example, broken=bool(different)
+            self.name, "replay", None, None, 1.0, samples, finding + example, broken=broken
         )
+
+
+def came_to_its_end(outcome: Outcome) -> bool:
+    """Whether this was a release, and neither a refusal nor a command that failed."""
+    return "refusal" not in outcome and outcome.get("exit code", b"0") == b"0"
 
 
 def differ(name: str, first: Outcome, again: Outcome) -> bool:
