@@ -154,7 +154,8 @@ def _record(
             elif name in kept:
                 shown.append(_shown(own, name))
             elif rate is not None:
-                shown.append(str(float(limited[id(record), (rate[1] or "").strip("_")])))
+                own_limit = limited.get((id(record), (rate[1] or "").strip("_")), False)
+                shown.append(str(float(own_limit)))
             elif name in _TEXTS:
                 shown.append("''")
             elif name == "MBASE":
