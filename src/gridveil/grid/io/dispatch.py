@@ -100,6 +100,7 @@ def light_dispatch(network: Network) -> Floats:
     buses, units = network.buses, network.generators
     island, on = network.islands(), units.in_service
     need = np.where(buses.in_service, buses.load + buses.shunt, 0.0)
+    need = np.clip(need, -ENDLESS_MW, ENDLESS_MW)  # no unit reaches further
     low, high = _bounds(network, float(np.abs(need).sum()))
     output, moves = np.zeros(len(units)), np.zeros(len(units), dtype=np.bool_)
     for one in np.unique(island[island >= 0]):
