@@ -257,7 +257,7 @@ def draw_ac_network(
     loading
         MVA over the rating of each branch; 0 for lines without one.
     voltage
-        Per unit, one row per model and one column a bus; NaN out of service.
+        Per unit, one row per model and one column per bus; NaN out of service.
     path, title
         As for `draw_network`.
     """

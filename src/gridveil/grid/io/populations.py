@@ -1,4 +1,4 @@
-"""Populations as Parquet files: one row per model, one list column an array."""
+"""Populations as Parquet files: one row per model, one list column per array."""
 
 from __future__ import annotations
 

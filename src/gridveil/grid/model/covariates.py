@@ -32,7 +32,7 @@ class Covariates:
     Parameters
     ----------
     numbers
-        One row per entry, one column a fact.
+        One row per entry, one column per fact.
     classes
         The class of every entry: its kind and its voltage.
     """

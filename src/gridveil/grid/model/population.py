@@ -108,7 +108,7 @@ class Population:
     def write(
         self, path: str | os.PathLike[str], network: Network | PublicNetwork | None = None
     ) -> None:
-        """Write the models as Parquet: one row per model, one list column an array.
+        """Write the models as Parquet: one row per model, one list column per array.
 
         Where the network is given too, the file names its elements, and is then only ever read
         with a network of the same elements.
@@ -298,7 +298,7 @@ def _shapes(population: Population, network: Network | PublicNetwork) -> Iterato
                 name,
                 f"shape {array.shape}",
                 f"it does not match {wanted[0]} models and {wanted[1]} {TABLE[name]}",
-                "Give one row per model and one column an element.",
+                "Give one row per model and one column per element.",
             )
 
 

@@ -113,7 +113,7 @@ class Slack:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The columns' numbers for some models: one row per model, one column a column."""
+    """The columns' numbers for some models: one row per model, one column per column."""
 
     low: Floats
     high: Floats

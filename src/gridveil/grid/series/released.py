@@ -125,7 +125,7 @@ class SeriesRelease(Release):
 
     @cached_property
     def values(self) -> Floats:
-        """Released loads in MW: one row a time, one column a load of the table."""
+        """Released loads in MW: one row per time, one column per load of the table."""
         found = np.zeros((self.clock.size, len(self.names)))
         found[:, self.prepared.kept] = self.served.values
         return found

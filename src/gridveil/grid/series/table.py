@@ -34,7 +34,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is written: one column a load, or one row a value."""
+    """How a table is written: one column per load, or one row per value."""
 
     kind: Literal["wide", "long"]
     time: str
@@ -58,7 +58,7 @@ class LoadSeries:
     layout
         How the table was written.
 
-    The values are in ``_values``, one row a time and one column a load, until a plan seals them.
+    The values are in ``_values``, one row per time and one column per load, until a plan seals them.
     """
 
     clock: Clock

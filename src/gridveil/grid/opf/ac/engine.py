@@ -58,7 +58,7 @@ class AcSolutions:
     mismatch
         The worst miss of power balance alone.
     voltage, angle
-        Per unit and degrees, one column a bus; NaN out of service.
+        Per unit and degrees, one column per bus; NaN out of service.
     dispatch, reactive
         MW and Mvar of each generator.
     flow
