@@ -147,11 +147,13 @@ def test_releases_that_all_fail_alike_are_not_a_replay(end):
             raise Departure("too large")
         return {"exit code": b"1"}
 
-    verdict = Replay("none", [partial(run, 10.0), partial(run, 60.0)], FEW).run(
-        fast=True, error=1e-6
-    )
+    runs = [partial(run, 10.0), partial(run, 60.0)]
+    verdict = Replay("none", runs, FEW).run(fast=True, error=1e-6)
     assert verdict.broken
     assert "nothing was compared" in verdict.finding
+    assert not Replay("none", runs, FEW, refused=True).run(fast=True, error=1e-6).broken
+    made = [partial(answer, [10.0]), partial(answer, [60.0])]
+    assert Replay("one", made, FEW, refused=True).run(fast=True, error=1e-6).broken
 
 
 @pytest.mark.parametrize("method", METHODS)

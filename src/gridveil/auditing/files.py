@@ -55,7 +55,12 @@ class Twins:
 
 
 def replays(
-    name: str, runs: Mapping[str, Run], *, fast: int | None = None, rounds: int = 3
+    name: str,
+    runs: Mapping[str, Run],
+    *,
+    fast: int | None = None,
+    rounds: int = 3,
+    refused: bool = False,
 ) -> Audit:
     """Replay each on all others.
 
@@ -67,10 +72,12 @@ def replays(
         How many replays a fast audit makes; the first on all others by default.
     rounds
         How many of the runs a full audit records, and replays on all others.
+    refused
+        Whether all of them are meant to be refused.
     """
     others = len(runs) - 1
     sizes = Sizes(others if fast is None else min(fast, others), others * min(rounds, len(runs)))
-    return Replay(name, list(runs.values()), sizes, list(runs))
+    return Replay(name, list(runs.values()), sizes, list(runs), refused)
 
 
 def installed(name: str, package: str | None, make: Callable[[], Audit]) -> Audit:

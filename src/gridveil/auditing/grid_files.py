@@ -342,14 +342,15 @@ def snapshots(secret: str) -> Audit:
 
 
 def curves() -> Audit:
-    """Private limits, and costs of two points that were made from them."""
-    return _audit(_CURVED, _CURVES, SECRETS["generator-limit"])
+    """Private limits, and costs of two points that were made from them: refused alike."""
+    return _audit(_CURVED, _CURVES, SECRETS["generator-limit"], refused=True)
 
 
-def _audit(name: str, kind: Format, secret: Secret) -> Audit:
-    return installed(
-        name, kind.needs, lambda: replays(name, twins(kind, secret).runs(), fast=_FAST)
-    )
+def _audit(name: str, kind: Format, secret: Secret, *, refused: bool = False) -> Audit:
+    def make() -> Audit:
+        return replays(name, twins(kind, secret).runs(), fast=_FAST, refused=refused)
+
+    return installed(name, kind.needs, make)
 
 
 _CURVED = "file-matpower-generator-limit-curve"

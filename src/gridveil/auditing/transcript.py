@@ -257,12 +257,15 @@ class Replay:
         How many replays to make.
     words
         What each dataset is called, to say which two differed.
+    refused
+        Whether all of them are meant to be refused, which is an output too.
     """
 
     name: str
     runs: Sequence[Run]
     sizes: Sizes
     words: Sequence[str] = ()
+    refused: bool = False
 
     def run(self, *, fast: bool, error: float) -> Verdict:
         """Record a release on each dataset in turn, and replay it on all others."""
@@ -290,9 +293,11 @@ class Replay:
         if different:
             which = ", ".join(f"{name} ({n:,})" for name, n in sorted(different.items()))
             finding = f"{samples:,} replayed with the same noisy answers, other bytes in {which}"
+        elif self.refused:
+            finding = f"{samples:,} replayed, the same refusal"
         elif not released:
             finding = f"{samples:,} replayed, and no release came to its end: nothing was compared"
-        broken = bool(different) or not released
+        broken = bool(different) or released == self.refused
         return Verdict(
             self.name, "replay", None, None, 1.0, samples, finding + example, broken=broken
         )
