@@ -58,7 +58,8 @@ class LoadSeries:
     layout
         How the table was written.
 
-    The values are in ``_values``, one row per time and one column per load, until a plan seals them.
+    The values are in ``_values``, one row per time and one column per load, until a plan seals
+    them.
     """
 
     clock: Clock
