@@ -66,6 +66,25 @@ def test_covariates_that_tell_nothing_cost_little(scale, logarithms):
     assert after < 1.05 * before
 
 
+def test_a_catalogue_is_used_with_what_covariates_tell():
+    ratings = np.array([40.0, 80.0, 120.0, 200.0, 300.0, 450.0, 700.0, 1100.0])
+    alone, both, free = [], [], []
+    for seed in SEEDS:
+        rng = np.random.default_rng([seed, 2])
+        value, known = told(rng)
+        true = ratings[np.abs(np.log(value)[:, None] - np.log(ratings)).argmin(axis=1)]
+        noisy = Noisy(true + rng.laplace(0, 60.0, len(true)), np.full(len(true), 60.0), LOW, HIGH)
+        for found, given in (
+            (alone, estimate(noisy.values, 60.0, LOW, HIGH, ratings.tolist())),
+            (free, learn(noisy, known).estimate),
+            (both, learn(noisy, known, ratings.tolist()).estimate),
+        ):
+            found.append(np.abs(given.mean - true).mean())
+    # Each of the two alone is the control of the other.
+    assert np.mean(both) < 0.6 * np.mean(alone)
+    assert np.mean(both) < 0.9 * np.mean(free)
+
+
 def test_classes_alone_are_learned():
     rng = np.random.default_rng(0)
     names = ("110", "220", "380")

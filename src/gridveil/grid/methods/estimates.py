@@ -15,7 +15,7 @@ from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.restoration.cells import Noisy
 from gridveil.grid.restoration.experts import learn
-from gridveil.grid.restoration.prior import Estimate, estimate
+from gridveil.grid.restoration.prior import Estimate
 
 
 def estimates(
@@ -55,14 +55,11 @@ def _estimate(
 ) -> Estimate:
     """Mean and variance of entries of one column and one sign."""
     first = places[0]
-    if catalogue:
-        ends = float(public.low[first]), float(public.high[first])
-        return estimate(noisy.values[places], float(noisy.scale[first]), *ends, catalogue)
     sign = float(public.signs[first])
     low, high = sorted((sign * float(public.low[first]), sign * float(public.high[first])))
     logs = bool(noisy.logarithms[first])
     sizes = Noisy(sign * noisy.values[places], noisy.scale[places], low, high, logs)
-    found = learn(sizes, known).estimate
+    found = learn(sizes, known, catalogue).estimate
     return Estimate(sign * found.mean, found.variance, found.doubt)
 
 

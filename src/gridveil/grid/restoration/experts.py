@@ -62,14 +62,19 @@ class Learned:
     weights: dict[str, float]
 
 
-def learn(noisy: Noisy, known: Covariates) -> Learned:
-    """Mean and variance in MW of every entry, from noisy values and public covariates alone."""
+def learn(noisy: Noisy, known: Covariates, catalogue: Sequence[float] = ()) -> Learned:
+    """Mean and variance in MW of every entry, from noisy values and public covariates alone.
+
+    Entries have no other values than those of a `catalogue`, if there is one.
+    """
     count = len(noisy)
     if count < _FEW:
-        return Learned(_alone(noisy), {"all": 1.0})
+        return Learned(_alone(noisy, catalogue), {"all": 1.0})
     cells = Cells(noisy, min(_MOST_CELLS, _ROOM // max(count, 1)))
     likely = cells.likelihood()
     prior, weights = foretell(cells, likely, known)
+    if len(catalogue):
+        return Learned(_among(cells, prior, noisy, catalogue), weights)
     mean, variance = cells.moments(slice(None), _posterior(likely, prior))
     noise = 2 * (noisy.scale * (mean if noisy.logarithms else 1.0)) ** 2
     # Learned priors have points where real ones have hills. That costs the means nothing.
@@ -80,6 +85,20 @@ def learn(noisy: Noisy, known: Covariates) -> Learned:
         doubtful(np.maximum(wide + (other - mean) ** 2, noise / 100), noise),
     )
     return Learned(found, weights)
+
+
+def _among(cells: Cells, prior: Floats, noisy: Noisy, catalogue: Sequence[float]) -> Estimate:
+    """Estimates among the values of a catalogue: each is as likely as the cells nearest to it."""
+    points = np.unique(np.asarray(catalogue, dtype=np.float64))
+    places = np.log(points + cells.shift)
+    nearest = np.searchsorted((places[1:] + places[:-1]) / 2, cells.middle)
+    common = prior @ np.eye(len(points))[nearest] + 1e-9
+    away = np.abs(noisy.values[:, None] - points) / noisy.scale[:, None]
+    chance = _posterior(np.exp(away.min(axis=1, keepdims=True) - away), common)
+    mean = chance @ points
+    variance = (chance * (points - mean[:, None]) ** 2).sum(axis=1)
+    variance = np.maximum(variance, 2 * noisy.scale**2 / 100)
+    return Estimate(mean, variance, variance)
 
 
 def _posterior(likely: Floats, prior: Floats) -> Floats:
@@ -122,10 +141,10 @@ def foretell(cells: Cells, likely: Floats, known: Covariates) -> tuple[Floats, d
     return mixed, dict(zip(priors, weights.tolist(), strict=True))
 
 
-def _alone(noisy: Noisy) -> Estimate:
+def _alone(noisy: Noisy, catalogue: Sequence[float]) -> Estimate:
     """Few entries: what `prior` makes of them."""
     if not noisy.logarithms:
-        return estimate(noisy.values, float(noisy.scale.max()), noisy.low, noisy.high)
+        return estimate(noisy.values, float(noisy.scale.max()), noisy.low, noisy.high, catalogue)
     low, high = np.log(noisy.low), np.log(noisy.high)
     found = estimate(noisy.values, float(noisy.scale.max()), float(low), float(high))
     mean = np.exp(found.mean)
