@@ -12,7 +12,7 @@ import pytest
 import gridveil as gv
 from gridveil.errors import InputError, NotPrivateWarning, PlanWarning
 from gridveil.grid.methods.queries import CostQuery
-from gridveil.grid.model.selection import public_facts
+from gridveil.grid.model.covariates import public_facts
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 

@@ -10,7 +10,7 @@ HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "opendp", "highspy", "clarabel",
 SELDOM = {"matplotlib", "jinja2", "opendp"} | {
     f"scipy.{part}" for part in ("signal", "stats", "interpolate", "optimize", "spatial")
 }
-RUN = "from gridveil.cli.main import app; app({!r}, standalone_mode=False)"
+RUN = "from gridveil.cli.root import app; app({!r}, standalone_mode=False)"
 GREET = "import sys; sys.argv[1:] = []; from gridveil.cli.main import run; run()"
 
 

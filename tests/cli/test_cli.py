@@ -70,12 +70,6 @@ def test_the_greeting_is_styled_on_a_terminal_alone(monkeypatch, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_the_app_is_where_it_always_was():
-    assert main.app is root.app
-    with pytest.raises(AttributeError, match="no attribute 'other'"):
-        _ = main.other
-
-
 def test_version():
     assert run("--version").stdout == f"gridveil {__version__}\n"
 

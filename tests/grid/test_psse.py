@@ -13,8 +13,9 @@ from gridveil import grid
 from gridveil.auditing.operator_files import write_raw
 from gridveil.auditing.triangle import VALUES
 from gridveil.errors import InputError
-from gridveil.grid.io import check_writable, read_case
 from gridveil.grid.io import psse as fmt
+from gridveil.grid.io import read_case
+from gridveil.grid.model.problem import check_writable
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 _FIRST = (
     ("gridveil demo", "watch releases of built-in data being made, in under a minute"),
@@ -45,11 +44,3 @@ def _styled(text: str, style: str) -> str:
     """The text in a style, if a person looks at a terminal that has some."""
     plain = os.name == "nt" or "NO_COLOR" in os.environ or not sys.stdout.isatty()
     return text if plain else f"\x1b[{style}m{text}\x1b[0m"
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":  # the root of all commands, for those who call it from Python
-        from gridveil.cli.root import app
-
-        return app
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

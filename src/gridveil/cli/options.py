@@ -1,7 +1,8 @@
 """Options of a release command that come from the classes of its methods.
 
 A method's class says what each of its options means, which values it takes and what its default
-is: nothing of that is written down again here.
+is: nothing of that is written down again here. The decorator calls back into its command once the
+options of the method are gathered.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 An audit may listen to a release command: whoever calls the commands from Python passes a noise
 source in click's context, ``app([...], obj=Listening(noise))``. Nothing that a user can type leads
 there: an ordinary run has no such object, and draws secure noise.
+
+`Order.carry_out` calls back into its command to plan and to say what was released.
 """
 
 from __future__ import annotations

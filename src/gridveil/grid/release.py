@@ -21,7 +21,7 @@ from gridveil.errors import InputError, wrong_type
 from gridveil.grid.congestion import Congestion, congestion
 from gridveil.grid.facts import KIND as KIND
 from gridveil.grid.facts import facts
-from gridveil.grid.io import check_writable, network_suffix
+from gridveil.grid.io import network_suffix
 from gridveil.grid.methods import METHODS, Method
 from gridveil.grid.methods.method import Outcome, Prepared, Task, run
 from gridveil.grid.methods.paper import Paper, Unrestored
@@ -33,6 +33,7 @@ from gridveil.grid.model.population import Population, check_models
 from gridveil.grid.model.problem import (
     ReleaseProblem,
     check_generation,
+    check_writable,
     neighbours,
     sketch_network,
     with_linear_costs,
@@ -58,7 +59,7 @@ from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, make_statement
-from gridveil.release.deviations import DEVIATIONS_FILE, write_deviations
+from gridveil.release.answers import DEVIATIONS_FILE, write_deviations
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.parts import Section, Snippet

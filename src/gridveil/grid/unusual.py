@@ -16,12 +16,13 @@ import numpy as np
 from gridveil.errors import show_exact
 from gridveil.grid.methods.method import Prepared
 from gridveil.grid.model.adequacy import hopeless
+from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Floats, Generators, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.model.selection import Declared, public_facts
+from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.record import neighbour_json

@@ -9,7 +9,8 @@ Every mechanism goes through the same steps, in this order:
 5. add noise.
 
 Steps 1 and 2 depend on public numbers only. A query that fails in step 3 aborts the release with
-its epsilon spent and an error that says nothing of the reason, which may be private.
+its epsilon spent and an error that says nothing of the reason, which may be private. It calls back
+into the query that it was given: nothing else of a release runs while a seal is open.
 """
 
 from __future__ import annotations

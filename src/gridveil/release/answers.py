@@ -1,7 +1,8 @@
-"""`answers.parquet`: the noisy answers that a release was made of, with the scales of their noise.
+"""The noisy answers that a release was made of, and the error bars that follow from them.
 
-They are what mechanisms returned, noted by the mechanisms themselves, and paid for: to publish them
-costs nothing more. A row is one number of one answer:
+`answers.parquet` has the answers, with the scales of their noise. They are what mechanisms
+returned, noted by the mechanisms themselves, and paid for: to publish them costs nothing
+more. A row is one number of one answer:
 
 - ``mechanism``: its place in the statement's list of mechanisms, from 0;
 - ``place``: which number of the answer it is, from 0;
@@ -9,11 +10,15 @@ costs nothing more. A row is one number of one answer:
 - ``scale``: of its noise, a discrete Laplace distribution, in the same unit; none for a choice.
 
 The file is a function of the answers and of public numbers.
+
+`deviations.parquet` has the error bars of released values. A deviation is the standard deviation of
+the real value about the released one, by all that the answers tell. It costs nothing, and is not
+part of the guarantee. `write_deviations` calls back into whatever computes its parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,6 +29,7 @@ from numpy.typing import NDArray
 from gridveil.privacy.record import Answer
 
 ANSWERS_FILE = "answers.parquet"
+DEVIATIONS_FILE = "deviations.parquet"
 _ROWS = 1 << 16
 Vector = NDArray[np.float64]
 
@@ -115,3 +121,19 @@ def _fits(mechanism: dict[str, Any], value: Vector, scale: Vector) -> bool:
     steps = value * (float(mechanism["scale"]) / scale) / float(Fraction(mechanism["grid"]))
     # A number was divided by its factor, and is multiplied again: off by a few roundings.
     return bool((np.abs(steps - np.rint(steps)) <= 2.0**-49 * np.abs(steps) + 1e-6).all())
+
+
+def write_deviations(path: Path, parts: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table from its parts, which have the same columns of the same types."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for part in parts:
+            table = pa.table(dict(part))
+            writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()

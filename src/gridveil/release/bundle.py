@@ -1,7 +1,8 @@
 """The bundle: one folder that holds a release, written whole or not at all.
 
 Files are written to a hidden sibling of the folder, synchronised, and renamed into place in one
-step. A crash leaves the hidden sibling at most; it is swept away by a later write.
+step. A crash leaves the hidden sibling at most; it is swept away by a later write. For each file
+the bundle calls back into the function that it was given to write it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@
         margin: float = option(0.04, help="share kept in reserve", check=Within(0, 0.5), read=share)
 
 Every field says what it means, which values it takes and how its text is read. Command-line
-options, their help, the fields of the plan page and the statement's settings come from that.
+options, their help, the fields of the plan page and the statement's settings come from that. Once
+every field is sound, a class is called back to check them together.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Data walks one way: a `Plan` is made from public data and opens nothing; `Plan.charge` pays for it;
 `Plan.run` asks the private data, restores the answers and ends in a `Release`. Nothing else does.
+Each of them calls back into `wind.release` or `grid.release`, whose plans fill in the steps that
+differ.
 """
 
 from __future__ import annotations

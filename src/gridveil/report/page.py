@@ -1,7 +1,8 @@
 """Render ``report.html`` from a statement and sections of released data, and the owner's report.
 
 A page needs no network and runs no script: its own policy forbids both. Every text goes through
-Jinja2's escaping: a column named ``<script>`` is shown, not run.
+Jinja2's escaping: a column named ``<script>`` is shown, not run. Templates call back into the few
+functions of this module that they are given.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.release.answers import ANSWERS_FILE
-from gridveil.release.deviations import DEVIATIONS_FILE
+from gridveil.release.answers import ANSWERS_FILE, DEVIATIONS_FILE
 from gridveil.report.charts import Chart
 from gridveil.report.page import table_snippets
 from gridveil.report.parts import Picture, Section, Snippet, Table

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gridveil.grid.model.network import Network
-    from gridveil.grid.model.public import PublicNetwork
 
 Protected = Mapping[str, NDArray[np.bool_]]
 """Elements of which a private parameter is protected, if its owner declared the others public."""
@@ -331,20 +330,3 @@ def network_suffix(network: Network) -> str:
     """How the file of a released network ends, by the format that it came from."""
     kind = network.source.kind if isinstance(network.source, Source) else "matpower"
     return next(suffix for suffix, name in SUFFIXES.items() if name == kind)
-
-
-def check_writable(public: PublicNetwork) -> None:
-    """Put public numbers in place of the private ones and make the released file of that.
-
-    What can't be written must be known before anything is charged.
-    """
-    if public.source is None:
-        return  # a file that is written from the model alone
-    low, high = public.low, public.high
-    values = (low + high) / 2
-    if "generator_limit" in public.parts:
-        part = public.parts["generator_limit"]
-        upper = part.start + int(public.support["p_min"].sum())
-        values[part.start : upper] = low[part.start : upper]
-        values[upper : part.stop] = high[upper : part.stop]
-    module_of(public.source.kind).write_release(public.with_values(values), None, public.parameters)

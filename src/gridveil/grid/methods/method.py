@@ -2,7 +2,7 @@
 
 A method is the class of its options, with its queries and its steps. It takes sealed parameters
 through mechanisms (`queries`) and restores the answers by optimisation (`restoration`), which sees
-noisy and public data only.
+noisy and public data only. `in_units` calls back into the steps of the method that it is given.
 """
 
 from __future__ import annotations

@@ -26,18 +26,6 @@ def cost_at(points: Floats, output: float) -> float:
     return _on_rays(points, float(steep[0]), float(steep[-1]), output)
 
 
-def with_slopes(units: Generators, linear: Floats, which: Bools) -> Generators:
-    """The units with linear costs alone ($/MWh) where `which` says so."""
-    quadratic, constant = (np.where(which, 0.0, one) for one in (units.quadratic, units.constant))
-    return replace(
-        units,
-        quadratic=quadratic,
-        linear=np.where(which, linear, units.linear),
-        constant=constant,
-        points=tuple(None if take else own for take, own in zip(which, units.points, strict=True)),
-    )
-
-
 def mean_slopes(units: Generators, *, private_limits: bool) -> Floats:
     """The mean slope of every cost between the unit's limits; see `Network.linearised`."""
     slope, curved = units.linear.copy(), units.quadratic != 0

@@ -1,23 +1,24 @@
-"""What is public of every private entry and may tell how large it is.
+"""What is public of every element, by which an owner selects some, and which may tell their values.
 
 A line's reactance, its voltage and whether it is a transformer are public, and so are the buses
-that a load is connected to. None of it is made from a private value: everything here is read from
-a `PublicNetwork`, which has no private column and no copy of one.
+that a load is connected to. None of it is made from a private value: covariates are read from a
+`PublicNetwork`, which has no private column and no copy of one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.io import Source
+from gridveil.grid.io import Source, module_of
 from gridveil.grid.model.network import Floats
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.model.selection import public_facts
+
+if TYPE_CHECKING:
+    from gridveil.grid.model.public import PublicNetwork
 
 Texts = NDArray[Any]
 
@@ -46,6 +47,54 @@ class Covariates:
     def of(self, places: NDArray[Any]) -> Covariates:
         """Those of some entries."""
         return Covariates(self.numbers[places], self.classes[places])
+
+
+def public_facts(network: Any, table: str) -> dict[str, NDArray[Any]]:
+    """What is public of every element: nothing that is or was made from a private value.
+
+    It takes a `Network`, or a `PublicNetwork`: both have the columns that are read.
+    """
+    names = np.array(network.buses.name, dtype=object)
+    found: dict[str, NDArray[Any]] = {"name": np.array(getattr(network, table).name, dtype=object)}
+    buses = _of_buses(network)
+    if table == "branches":
+        lines = network.branches
+        ends = lines.from_bus, lines.to_bus
+        found |= {"from": names[ends[0]], "to": names[ends[1]]}
+        changes = (lines.tap != 1) | (lines.shift != 0)
+        if "voltage" in buses:
+            one, other = (buses["voltage"][end] for end in ends)
+            # A transformer by its higher side.
+            found["voltage"] = np.maximum(one, other)
+            changes = changes | (one != other)
+        found["kind"] = np.where(changes, "transformer", "line").astype(object)
+        return found
+    if table == "generators":
+        place = network.generators.bus
+        return found | {"bus": names[place]} | {name: one[place] for name, one in buses.items()}
+    return found | buses
+
+
+def _of_buses(network: Any) -> dict[str, NDArray[Any]]:
+    """Voltages (kV), areas and zones, where the source of the network has them."""
+    source = network.source
+    if not isinstance(source, Source):
+        return {}
+    found: dict[str, NDArray[Any]] = {}
+    if source.kind == "matpower":
+        from gridveil.grid.io.matpower import tables as mt
+        from gridveil.grid.io.matpower import tables_of
+
+        bus = tables_of(source.data).bus
+        columns = {"voltage": mt.BASE_KV, "area": mt.AREA, "zone": mt.ZONE}
+        found = {name: bus[:, column] for name, column in columns.items()}
+    elif source.kind == "pandapower":
+        found = {"voltage": source.data.bus["vn_kv"].to_numpy(dtype=float)}
+    elif source.kind == "pypsa":
+        found = {"voltage": source.data.network.buses["v_nom"].to_numpy(dtype=float)}
+    else:
+        found = module_of(source.kind).bus_facts(source.data)
+    return {name: one for name, one in found.items() if len(one) == len(network.buses)}
 
 
 def covariates(public: PublicNetwork, parameter: str) -> Covariates:

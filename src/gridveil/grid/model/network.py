@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Source, module_of
-from gridveil.grid.model.costs import mean_slopes, with_slopes
+from gridveil.grid.model.costs import mean_slopes
 
 if TYPE_CHECKING:
     from gridveil.grid.model.public import PublicNetwork
@@ -153,6 +153,17 @@ class Generators(Table):
     q_min: Floats = neutral(-np.inf)
     q_max: Floats = neutral(np.inf)
 
+    def with_slopes(self, linear: Floats, which: Bools) -> Generators:
+        """The units with linear costs alone ($/MWh) where `which` says so."""
+        curves = zip(which, self.points, strict=True)
+        return replace(
+            self,
+            quadratic=np.where(which, 0.0, self.quadratic),
+            linear=np.where(which, linear, self.linear),
+            constant=np.where(which, 0.0, self.constant),
+            points=tuple(None if take else own for take, own in curves),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Branches(Table):
@@ -243,7 +254,7 @@ class Network:
     def with_linear_costs(self, linear: ArrayLike) -> Network:
         """The same network with linear costs alone ($/MWh, one for each generator)."""
         slope, every = as_floats(linear, "linear"), np.ones(len(self.generators), dtype=bool)
-        return replace(self, generators=with_slopes(self.generators, slope, every))
+        return replace(self, generators=self.generators.with_slopes(slope, every))
 
     def linearised(self, *, private_limits: bool = False, which: Bools | None = None) -> Network:
         """The same network with each cost curve replaced by its mean slope between its limits.
@@ -264,7 +275,7 @@ class Network:
         units = self.generators
         chosen = np.ones(len(units), dtype=bool) if which is None else which
         slope = mean_slopes(units, private_limits=private_limits)
-        return replace(self, generators=with_slopes(units, slope, chosen))
+        return replace(self, generators=units.with_slopes(slope, chosen))
 
     def islands(self) -> Ints:
         """Which island each bus is in, numbered from 0; -1 for buses out of service.

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io import coarse
+from gridveil.grid.io import coarse, module_of
 from gridveil.grid.model.adequacy import hopeless
+from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.model.selection import Declared, public_facts
+from gridveil.grid.model.selection import Declared
 from gridveil.grid.model.steps import by_class
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import Exact
@@ -326,3 +327,20 @@ def sketch_network(public: PublicNetwork) -> Sketch:
 
 def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def check_writable(public: PublicNetwork) -> None:
+    """Put public numbers in place of the private ones and make the released file of that.
+
+    What can't be written must be known before anything is charged.
+    """
+    if public.source is None:
+        return  # a file that is written from the model alone
+    low, high = public.low, public.high
+    values = (low + high) / 2
+    if "generator_limit" in public.parts:
+        part = public.parts["generator_limit"]
+        upper = part.start + int(public.support["p_min"].sum())
+        values[part.start : upper] = low[part.start : upper]
+        values[upper : part.stop] = high[upper : part.stop]
+    module_of(public.source.kind).write_release(public.with_values(values), None, public.parameters)

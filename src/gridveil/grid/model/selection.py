@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source, module_of
+from gridveil.grid.io import Source
 from gridveil.grid.io.declarations import read_ratios, with_declared
+from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.privacy.ledger import PART
@@ -279,51 +280,3 @@ def _holds(term: str, facts: Mapping[str, NDArray[Any]], table: str) -> Bools:
     else:
         same = np.array([fnmatchcase(str(one), value) for one in values], dtype=bool)
     return same if sign == "=" else ~same
-
-
-def public_facts(network: Any, table: str) -> dict[str, NDArray[Any]]:
-    """What is public of every element: nothing that is or was made from a private value.
-
-    It takes a `Network`, or a `PublicNetwork`: both have the columns that are read.
-    """
-    names = np.array(network.buses.name, dtype=object)
-    found: dict[str, NDArray[Any]] = {"name": np.array(getattr(network, table).name, dtype=object)}
-    buses = _of_buses(network)
-    if table == "branches":
-        lines = network.branches
-        ends = lines.from_bus, lines.to_bus
-        found |= {"from": names[ends[0]], "to": names[ends[1]]}
-        changes = (lines.tap != 1) | (lines.shift != 0)
-        if "voltage" in buses:
-            one, other = (buses["voltage"][end] for end in ends)
-            # A transformer by its higher side.
-            found["voltage"] = np.maximum(one, other)
-            changes = changes | (one != other)
-        found["kind"] = np.where(changes, "transformer", "line").astype(object)
-        return found
-    if table == "generators":
-        place = network.generators.bus
-        return found | {"bus": names[place]} | {name: one[place] for name, one in buses.items()}
-    return found | buses
-
-
-def _of_buses(network: Any) -> dict[str, NDArray[Any]]:
-    """Voltages (kV), areas and zones, where the source of the network has them."""
-    source = network.source
-    if not isinstance(source, Source):
-        return {}
-    found: dict[str, NDArray[Any]] = {}
-    if source.kind == "matpower":
-        from gridveil.grid.io.matpower import tables as mt
-        from gridveil.grid.io.matpower import tables_of
-
-        bus = tables_of(source.data).bus
-        columns = {"voltage": mt.BASE_KV, "area": mt.AREA, "zone": mt.ZONE}
-        found = {name: bus[:, column] for name, column in columns.items()}
-    elif source.kind == "pandapower":
-        found = {"voltage": source.data.bus["vn_kv"].to_numpy(dtype=float)}
-    elif source.kind == "pypsa":
-        found = {"voltage": source.data.network.buses["v_nom"].to_numpy(dtype=float)}
-    else:
-        found = module_of(source.kind).bus_facts(source.data)
-    return {name: one for name, one in found.items() if len(one) == len(network.buses)}

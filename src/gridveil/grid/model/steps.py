@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
+from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.model.selection import fits, public_facts
+from gridveil.grid.model.selection import fits
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact import Exact
 

@@ -1,7 +1,8 @@
 """One HiGHS model, changed in place from one OPF model to the next and warm-started.
 
 It begins with the balances alone. Rows of branches are added when a solution breaks their limit
-(see `lazily`), and stay: the next model of the population mostly needs the same ones.
+(see `lazily`, which calls back into the solver that it is given), and stay: the next model of the
+population mostly needs the same ones.
 
 **Columns that wait.** Shed and spill at every bus are two columns for each bus, and each would make
 every branch row longer, though hardly any is used. On a large network they wait outside, but for

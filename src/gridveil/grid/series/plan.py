@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
-from gridveil.grid.io import check_writable, module_of
+from gridveil.grid.io import module_of
 from gridveil.grid.methods.method import TROUBLE
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import highest_cost, sketch_network
+from gridveil.grid.model.problem import check_writable, highest_cost, sketch_network
 from gridveil.grid.model.public import PublicNetwork, split
 from gridveil.grid.model.ranges import Range, ranges_of
 from gridveil.grid.restoration.project import decimals_for

@@ -4,7 +4,7 @@ Every public row is hashed, and the `SIZE` smallest hashes are kept (a bottom-k 
 sample of the rows that two datasets draw alike. Below the smaller of their largest hashes both
 samples are complete, so the share of common hashes there estimates how much of the smaller dataset
 is in the larger one. It never sees a private value: a refusal that depended on one would be an
-output.
+output. It calls back into the reader that it was given for one block of hashes after the other.
 """
 
 from __future__ import annotations

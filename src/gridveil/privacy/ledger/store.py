@@ -3,7 +3,7 @@
 Every write first checks the whole chain: a changed bit that lowered what was spent would let a
 dataset overspend, so a damaged ledger is neither added up nor added to. A `Book` is a ledger that
 was found whole and is held by one writer alone; what is appended to it is kept when the work on it
-is done, or not at all.
+is done, or not at all. To insert a row it calls back into its file or database.
 """
 
 from __future__ import annotations

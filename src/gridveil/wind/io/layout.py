@@ -9,6 +9,9 @@ text such as ``NA``), and that all others are numbers. Anything else in a cell (
 is decides nothing, and neither does how it is written or stored: 100, ``1e2``, ``" +100"``, a
 Decimal, an integer of 8 bits and a float all become the same 64-bit float, and nothing else of the
 column is kept.
+
+`read_once` calls back into the function that it was given for each block of rows, so that an error
+of its own is treated as one of the rows.
 """
 
 from __future__ import annotations
@@ -271,8 +274,6 @@ def read_once(
     source: Source, layout: Layout, tally: Tally, use: Callable[[Piece, Rows], None]
 ) -> None:
     """Read a source for the first time: count and check it, and hand on its complete rows.
-
-    ``use`` is a callback, so that an error of its own is treated as one of the rows.
 
     If a row can't be used, read on before saying so: damage further on is reported instead. A
     reader finds a damaged row some way ahead of the pieces, and how far depends on the width of

@@ -29,7 +29,7 @@ from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
 from gridveil.grid.model.checks import readable
-from gridveil.grid.model.costs import clip_points, with_points, with_slopes
+from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.reference_buses import with_references
@@ -98,7 +98,7 @@ def write_release(
         network = replace(network, generators=with_points(units, clipped, hidden))
     if "cost" in private:
         hidden = protected_elements(network, "cost", len(units))
-        units = with_slopes(network.generators, units.linear, hidden)
+        units = network.generators.with_slopes(units.linear, hidden)
         network = replace(network, generators=units)
     data, source = _data(network), network.source
     if isinstance(source, Source) and source.private and isinstance(data, mt.CaseTables):
