@@ -54,7 +54,6 @@ WIND_ORDER = {
         "methods",
         "facts",
         "report",
-        "series",
         "demo",
         "unusual",
         "release",
@@ -88,7 +87,6 @@ WIND_ORDER = {
         "means",
         "details",
         "generate",
-        "method",
     ),
     "methods": (
         "base",

@@ -15,6 +15,7 @@ from support.sizes import FULL
 from gridveil.errors import InputError
 from gridveil.privacy.account import study_account
 from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.wind.methods.synthetic import draw, learn
 from gridveil.wind.synthetic import farm as farms
 from gridveil.wind.synthetic.agenda import make_agenda
 from gridveil.wind.synthetic.blocks import TERM, WEIGHT, BlockSums, opened, weigh
@@ -22,7 +23,6 @@ from gridveil.wind.synthetic.curves import Reference, isotonic
 from gridveil.wind.synthetic.farm import SPEEDS, Farm
 from gridveil.wind.synthetic.generate import _censoring, _records
 from gridveil.wind.synthetic.inquiry import Inquiry
-from gridveil.wind.synthetic.method import draw, learn
 from gridveil.wind.synthetic.shape import USUAL, quantiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.privacy.seeded.NotPrivateWarning")

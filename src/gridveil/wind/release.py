@@ -37,8 +37,7 @@ from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task, clipp
 from gridveil.wind.methods.choice import AUTO, advice, choose
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, default_features, fit_records
-from gridveil.wind.report import Made, loading_snippets, wind_section
-from gridveil.wind.series import series_section
+from gridveil.wind.report import Made, loading_snippets, series_section, wind_section
 from gridveil.wind.unusual import assumed, unusual
 
 Vector = NDArray[np.float64]

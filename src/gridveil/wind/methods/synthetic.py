@@ -28,10 +28,12 @@ from gridveil.wind.methods.base import (
 from gridveil.wind.methods.choice import FEW
 from gridveil.wind.regression import Fit
 from gridveil.wind.synthetic.agenda import QUESTIONS, Agenda, make_agenda
-from gridveil.wind.synthetic.curves import Reference
-from gridveil.wind.synthetic.farm import Farm
+from gridveil.wind.synthetic.curves import Reference, choose_knots
+from gridveil.wind.synthetic.details import Scatter, Stops, ask_scatter, ask_stops
+from gridveil.wind.synthetic.farm import Farm, Vector
+from gridveil.wind.synthetic.generate import generate
 from gridveil.wind.synthetic.inquiry import Inquiry
-from gridveil.wind.synthetic.method import draw, learn
+from gridveil.wind.synthetic.means import ask_base, ask_means, ask_reference
 
 # Of the mean, in spreads of records. On days of a farm energy was off by 3.6% at 0.11, 29% at 0.3.
 _FEW_BLOCKS = 0.15
@@ -149,3 +151,35 @@ def _on_curve(task: Task, reference: Reference) -> None:
             power = np.clip(reference(block["speed"]), 0.0, 1.0)
             out[start : start + len(power)] = power
             start += len(power)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What noisy answers and public priors say of the farm together."""
+
+    reference: Reference
+    scatter: Scatter
+    stops: Stops
+    seed: int
+
+
+def learn(inquiry: Inquiry) -> Learned:
+    """Ask everything that is on the agenda."""
+    reference = inquiry.reference = ask_reference(inquiry)
+    base = ask_base(inquiry, choose_knots(inquiry.farm), reference)
+    means = ask_means(inquiry, base)
+    stops = ask_stops(inquiry, base)
+    scatter = ask_scatter(inquiry, means)
+    return Learned(reference, scatter, stops, inquiry.seed())
+
+
+def draw(farm: Farm, agenda: Agenda, learned: Learned, into: Vector) -> None:
+    """Fill ``into`` with records; it sees public numbers and noisy answers only."""
+    generate(
+        farm,
+        learned.scatter,
+        learned.stops,
+        months=agenda.asks("months"),
+        seed=learned.seed,
+        into=into,
+    )
