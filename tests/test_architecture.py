@@ -110,9 +110,8 @@ ORDERS = {"wind": WIND_ORDER}
 # both ways: a network keeps the file that it came from, and readers make networks.
 GRID = (
     "model", "io", "cases", "opf", "restoration", "methods", "congestion", "facts", "picture",
-    "report", "controls", "ac_errors",
-    "model_errors", "owner_report", "file_facts", "prospects", "unusual", "release", "series",
-    "evaluation",
+    "report", "model_errors", "owner_report", "file_facts", "prospects", "unusual", "release",
+    "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}
 EVERYTHING = {"auditing", "cli", "planning", "studies", "__init__"}

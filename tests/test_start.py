@@ -33,7 +33,7 @@ def test_nothing_heavy_is_loaded_at_the_start(code):
 
 def test_the_help_loads_no_command():
     commands = {name for name in loaded(RUN.format(["--help"])) if name.startswith("gridveil.cli.")}
-    names = ("main", "root", "console", "lazy")
+    names = ("main", "root", "console")
     assert commands == {f"gridveil.cli.{name}" for name in names}
 
 

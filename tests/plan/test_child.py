@@ -10,8 +10,7 @@ from plan.making import Here
 
 from gridveil.errors import InputError
 from gridveil.planning.child import Child, Stopped
-from gridveil.planning.kind import Choice
-from gridveil.planning.kinds import make_kinds
+from gridveil.planning.kind import Choice, make_kinds
 from gridveil.planning.runs import Runner
 
 QUICK = Choice("wind", (("power", Fraction(3, 20)),), "laplace", Fraction(1), 200)

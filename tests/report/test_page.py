@@ -13,8 +13,17 @@ from gridveil.privacy.account import study_account
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.bundle import OWNER_MARK
 from gridveil.report.charts import Chart
-from gridveil.report.page import certainty, factor, owner_page, report_page, table_snippets
-from gridveil.report.parts import Picture, Section, Snippet, Table
+from gridveil.report.page import (
+    Picture,
+    Section,
+    Snippet,
+    Table,
+    certainty,
+    factor,
+    owner_page,
+    report_page,
+    table_snippets,
+)
 
 HOSTILE = "<script>alert('x')</script>"
 

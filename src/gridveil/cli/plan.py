@@ -44,7 +44,7 @@ def command(
     from functools import partial
 
     from gridveil.planning.answers import Planner
-    from gridveil.planning.kinds import make_kinds
+    from gridveil.planning.kind import make_kinds
     from gridveil.planning.server import Server
 
     make = partial(make_kinds, public, speed=speed, power=power, capacity=capacity)

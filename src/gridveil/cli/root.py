@@ -1,4 +1,6 @@
-"""The root of all commands, and how their errors reach a person.
+"""The root of all commands: each is loaded when it is asked for, and its errors reach a person.
+
+``gridveil --help`` loads none.
 
 Exit codes: 0 for success, 1 for a failed check or an aborted release, 2 for bad input, 3 for a
 refusal by the ledger, 130 for an interrupt.
@@ -6,18 +8,89 @@ refusal by the ledger, 130 for an interrupt.
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterable, Iterator, MutableMapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from gridveil import __version__
-from gridveil.cli.console import show_error, show_unexpected
-from gridveil.cli.lazy import Command, LazyCommands
+from gridveil.cli.console import no_emoji, show_error, show_unexpected
 from gridveil.cli.main import greet
 from gridveil.errors import GridveilError
 
-# One line a command, under the heading that the help shows it under.
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the root group.
+
+    It lives in ``gridveil.cli.<name>``, which has either an ``app`` (a `typer.Typer` with commands
+    of its own) or a function ``command``.
+
+    Parameters
+    ----------
+    name
+        What the user types.
+    help
+        One line for ``gridveil --help``: the first of the command's own help.
+    """
+
+    name: str
+    help: str
+
+    def load(self) -> Any:
+        """Import the module and build the command."""
+        module = importlib.import_module(f"gridveil.cli.{self.name}")
+        holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        if hasattr(module, "app"):
+            holder.add_typer(module.app, name=self.name)
+            return _without_emoji(typer.main.get_group(holder).commands[self.name])
+        holder.command(self.name)(module.command)
+        return _without_emoji(typer.main.get_command(holder))
+
+
+def _without_emoji(command: Any) -> Any:
+    """The command, in whose help texts ``80:100:`` stays what it is."""
+    for one in (command, *command.params):
+        for name in ("help", "short_help", "epilog"):
+            if text := getattr(one, name, None):
+                setattr(one, name, no_emoji(text))
+    for one in getattr(command, "commands", {}).values():
+        _without_emoji(one)
+    return command
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """The root group's commands by name; looking one up loads it."""
+
+    def __init__(self, table: Iterable[Command]) -> None:
+        self._table = {one.name: one for one in table}
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = self._table[name].load()
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._table, *self._loaded]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table or name in self._loaded
+
+
+# One line per command, under the heading that the help shows it under.
 COMMANDS = {
     "Start here": (
         Command("demo", "Make releases of built-in data, check them, and name their reports."),

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.ac_errors import AcErrors, ac_errors
-from gridveil.grid.controls import controls
 from gridveil.grid.io import read_case
 from gridveil.grid.methods import PENALTY
 from gridveil.grid.model.costs import has_curves
@@ -27,15 +25,14 @@ from gridveil.grid.model.population import Population, sample_like
 from gridveil.grid.model.problem import with_linear_costs
 from gridveil.grid.model.selection import Declared, pairs
 from gridveil.grid.model.steps import classes_of
-from gridveil.grid.model_errors import ModelErrors, Reference
+from gridveil.grid.model_errors import AcErrors, ModelErrors, Reference, ac_errors, controls
 from gridveil.grid.opf.outages import contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture
 from gridveil.grid.release import KIND, POPULATION_FILE
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.attack import Inference, infer
-from gridveil.report.page import owner_page
-from gridveil.report.parts import Picture
+from gridveil.report.page import Picture, owner_page
 
 
 @dataclass(frozen=True)

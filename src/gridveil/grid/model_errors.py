@@ -1,15 +1,23 @@
-"""What models do on a released network beside the real one, for the owner's evaluation."""
+"""What models do on a released network beside the real one and beside controls, in DC and in AC.
+
+For the owner's evaluation: what is found here depends on private values.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
+from gridveil.grid.model.selection import Declared
+from gridveil.grid.opf.ac.engine import AcStatus, solve_ac
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.opf.outages import Contingencies
 
@@ -133,3 +141,91 @@ def _share(part: Bools, whole: Bools) -> float:
 def _kept(values: Floats | None) -> Floats:
     assert values is not None
     return values
+
+
+@dataclass(frozen=True)
+class AcErrors:
+    """What some models do in AC on the released network, beside the real one.
+
+    Parameters
+    ----------
+    models
+        How many the real network serves: those are compared.
+    not_served
+        The share of them that the released network does not serve, %.
+    unknown
+        How many of them nothing is known of on the released network.
+    cost_error
+        Mean of ``|C(real) - C(released)| / C(real)``, %, over models that both serve.
+    voltage_error
+        Mean error of voltages over buses and these models, per unit.
+    loss_error
+        Mean error of losses, % of the real ones.
+    """
+
+    models: int
+    not_served: float
+    unknown: int
+    cost_error: float
+    voltage_error: float
+    loss_error: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON can hold them: None where there is none."""
+        return {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
+
+
+def ac_errors(real: Network, released: Network, models: Population) -> AcErrors:
+    """Solve models on both networks, and compare."""
+    ours, theirs = solve_ac(real, models), solve_ac(released, models)
+    compared, both = ours.served, ours.served & theirs.served
+    return AcErrors(
+        int(compared.sum()),
+        100 * _mean_of_known(~theirs.served[compared]),
+        int((theirs.status[compared] == AcStatus.UNKNOWN).sum()),
+        100 * _mean_of_known(np.abs(_ratio(theirs.cost[both], ours.cost[both]))),
+        _mean_of_known(np.abs(theirs.voltage - ours.voltage)[both]),
+        100 * _mean_of_known(np.abs(_ratio(theirs.losses[both], ours.losses[both]))),
+    )
+
+
+def _ratio(new: Any, old: Any) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(old != 0, new / old - 1, np.nan)
+
+
+def _mean_of_known(values: Any) -> float:
+    known = np.asarray(values, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def unlimited(network: Network, lines: Bools | None = None) -> Network:
+    """The network without limits: of any line, or of some."""
+    some = np.ones(len(network.branches), dtype=bool) if lines is None else lines
+    return network.with_capacity(np.where(some, np.inf, network.branches.capacity))
+
+
+def controls(
+    released: Network, real: Network, parameters: Sequence[str], declared: Declared
+) -> Iterator[tuple[str, Network]]:
+    """Networks to measure a release against: those that need no value of a single entry.
+
+    Without limits, where capacities are private; and with every private entry at the mean of the
+    released ones of its kind and sign.
+    """
+    if "capacity" in parameters:
+        hidden = declared.support(real, "capacity")["capacity"]
+        yield "no limits", unlimited(released, hidden)
+    flat = released
+    for name in parameters:
+        table = PARAMETERS[name].table
+        filled: dict[str, Any] = {}
+        for column, mask in declared.support(real, name).items():
+            values = getattr(getattr(released, table), column).copy()
+            ours = getattr(getattr(real, table), column)
+            for some in (mask & (ours > 0), mask & (ours < 0)):
+                values[some] = values[some].mean() if some.any() else 0.0
+            filled[column] = values
+        flat = replace(flat, **{table: replace(getattr(flat, table), **filled)})
+    yield "all at mean", flat

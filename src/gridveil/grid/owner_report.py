@@ -9,7 +9,7 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.report.charts import scatter
 from gridveil.report.inference import inference_section
 from gridveil.report.labels import shown
-from gridveil.report.parts import Picture, Section, Table
+from gridveil.report.page import Picture, Section, Table
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ParameterError

@@ -62,7 +62,7 @@ from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.answers import DEVIATIONS_FILE, write_deviations
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
-from gridveil.report.parts import Section, Snippet
+from gridveil.report.page import Section, Snippet
 
 Floats = NDArray[np.float64]
 POPULATION_FILE = "population.parquet"

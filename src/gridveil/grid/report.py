@@ -22,7 +22,7 @@ from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.picture import CONGESTED, map_svg, mapped_positions
 from gridveil.report.charts import histogram, log_range
 from gridveil.report.labels import shown
-from gridveil.report.parts import Picture, Section, Snippet, Table
+from gridveil.report.page import Picture, Section, Snippet, Table
 
 Floats = NDArray[np.float64]
 

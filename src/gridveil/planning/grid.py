@@ -13,7 +13,6 @@ import numpy as np
 from gridveil.cli import typed
 from gridveil.errors import InputError, show_exact
 from gridveil.grid import cases, plan
-from gridveil.grid.controls import unlimited
 from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.methods import METHODS, PENALTY
 from gridveil.grid.model.network import Network
@@ -28,7 +27,7 @@ from gridveil.grid.model.problem import neighbours
 from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import check_ranges, ranges_of
 from gridveil.grid.model.steps import steps_of
-from gridveil.grid.model_errors import Reference
+from gridveil.grid.model_errors import Reference, unlimited
 from gridveil.planning.kind import (
     Choice,
     Field,
@@ -47,7 +46,7 @@ from gridveil.planning.kind import (
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import exact
 from gridveil.report.charts import scatter
-from gridveil.report.parts import Picture
+from gridveil.report.page import Picture
 from gridveil.report.sizes import misfit, sizes
 
 _SHARES = ("1%", "2%", "5%", "10%", "15%", "20%", "30%", "50%", "100%")

@@ -1,7 +1,7 @@
 """What the page knows of a kind of release: its settings, its stand-in, its command.
 
-An adapter (`plan.wind`, `plan.grid`) is a subclass of `Kind`. It never opens the owner's file: what
-she types about it is text for the command.
+An adapter (`planning.wind`, `planning.grid`) is a subclass of `Kind`. It never opens the owner's
+file: what she types about it is text for the command.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact import exact
 from gridveil.release.options import Options
-from gridveil.report.parts import Picture
+from gridveil.report.page import Picture
+
+_TABLES = (".csv", ".gz", ".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -319,3 +322,40 @@ def percent(value: Fraction) -> str:
 def command_line(words: Sequence[str]) -> str:
     """Words as one line for this computer's shell."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def make_kinds(
+    public: Path | None = None,
+    *,
+    speed: str = "wind_speed",
+    power: str = "power",
+    capacity: float | None = None,
+) -> list[Kind]:
+    """Every kind of release; the one that the public file belongs to comes first.
+
+    Parameters
+    ----------
+    public
+        A table of records or a network that its owner declared public; None for built-in data.
+    speed, power, capacity
+        The table's columns, and its nameplate capacity in the unit of power.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read.
+    """
+    from gridveil.grid import read_case
+    from gridveil.planning.grid import Grid
+    from gridveil.planning.wind import Wind
+    from gridveil.wind import read_records
+
+    if public is None:
+        return [Wind(), Grid()]
+    if public.suffix not in _TABLES:
+        return [Grid(read_case(public)), Wind()]
+    if capacity is None:
+        raise InputError(
+            f"The nameplate capacity of {public} is missing.", remedy="Add --capacity NUMBER."
+        )
+    return [Wind(read_records(public, speed=speed, power=power, capacity=capacity)), Grid()]

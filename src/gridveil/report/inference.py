@@ -9,7 +9,7 @@ from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.words import show_groups, show_steps, show_unit
 from gridveil.report.attack import Inference, of_groups
-from gridveil.report.parts import Section, Table
+from gridveil.report.page import Section, Table
 from gridveil.report.sizes import COLUMNS, show_certainty
 
 _TEXT = (

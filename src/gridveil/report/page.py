@@ -1,4 +1,7 @@
-"""Render ``report.html`` from a statement and sections of released data, and the owner's report.
+"""``report.html``, from a statement and sections of released data; and the owner's report.
+
+A release overrides `Release.sections` and `Release.loading`: sections of text, pictures and tables,
+and code to load it. Everything in them is made from released and public data.
 
 A page needs no network and runs no script: its own policy forbids both. Every text goes through
 Jinja2's escaping: a column named ``<script>`` is shown, not run. Templates call back into the few
@@ -8,6 +11,7 @@ functions of this module that they are given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import PurePath
@@ -26,12 +30,9 @@ from gridveil.privacy.words import (
 )
 from gridveil.report import sizes
 from gridveil.report.labels import shown
-from gridveil.report.parts import Picture, Section, Snippet, Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-__all__ = ["Picture", "Section", "Snippet", "Table", "owner_page", "report_page", "table_snippets"]
 
 NOT_PROTECTED = (
     "What is published in clear, and how many entries there are.",
@@ -42,6 +43,95 @@ NOT_PROTECTED = (
 
 _READERS = {".csv": "read_csv", ".gz": "read_csv", ".parquet": "read_parquet"}
 _COLOURS = 4
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, such as `charts.Chart` makes.
+
+    Parameters
+    ----------
+    source
+        An inline ``<svg>``, which takes the colours of the page.
+    alt
+        The picture in words, for those who can't see it.
+    caption
+        A line under it.
+    legend
+        What each colour of the page stands for: its class (``"c1"`` to ``"c4"``, ``"c0"`` for
+        grey) and words.
+    """
+
+    source: str
+    alt: str
+    caption: str = ""
+    legend: Sequence[tuple[str, str]] = ()
+
+    def __post_init__(self) -> None:
+        if not self.source.startswith("<svg"):
+            raise ValueError("a picture is an inline <svg>")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its caption, column names, and rows of text; the first column names the row.
+
+    Cells are numbers, which stay on one line, or with `words` sentences.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report that belongs to one kind of release.
+
+    >>> Section(
+    ...     "The released network",
+    ...     "Capacities of 120 lines.",
+    ...     pictures=[Picture("<svg></svg>", alt="A map of 73 buses.")],
+    ...     tables=[Table("Capacities, MW", ("line", "released"), [("1-2", "175")])],
+    ... ).title
+    'The released network'
+
+    Parameters
+    ----------
+    title
+        The heading.
+    text
+        A paragraph under it, or several.
+    pictures
+        Shown in this order under the text.
+    figures
+        Rows of a small table: name and value.
+    tables
+        Larger tables, below.
+    warnings
+        What the reader must not overlook, under the text.
+    """
+
+    title: str
+    text: str | Sequence[str]
+    pictures: Sequence[Picture] = ()
+    figures: Sequence[tuple[str, str]] = ()
+    tables: Sequence[Table] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def paragraphs(self) -> Sequence[str]:
+        """The text, a paragraph each."""
+        return (self.text,) if isinstance(self.text, str) else self.text
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Code that loads the release: the tool's name, and a few lines."""
+
+    tool: str
+    code: str
 
 
 def report_page(

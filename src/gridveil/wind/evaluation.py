@@ -23,8 +23,7 @@ from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.attack import Inference, infer
 from gridveil.report.inference import inference_section
-from gridveil.report.page import Section, owner_page
-from gridveil.report.parts import Table
+from gridveil.report.page import Section, Table, owner_page
 from gridveil.wind.features import features_from
 from gridveil.wind.owner import Downstream, look_downstream, prior_only
 from gridveil.wind.records import Records, read_records

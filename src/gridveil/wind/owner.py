@@ -18,8 +18,7 @@ import gridveil.wind.downstream as use
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.report.charts import Chart
-from gridveil.report.page import Section
-from gridveil.report.parts import Picture, Table
+from gridveil.report.page import Picture, Section, Table
 from gridveil.wind.clock import common_step
 from gridveil.wind.downstream import Series, Vector
 from gridveil.wind.features import Features

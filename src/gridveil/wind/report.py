@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.release.answers import ANSWERS_FILE, DEVIATIONS_FILE
 from gridveil.report.charts import Chart
-from gridveil.report.page import table_snippets
-from gridveil.report.parts import Picture, Section, Snippet, Table
+from gridveil.report.page import Picture, Section, Snippet, Table, table_snippets
 from gridveil.wind.clock import SECONDS, common_step
 from gridveil.wind.records import Group, Records
 from gridveil.wind.regression import Fit

@@ -21,8 +21,7 @@ from gridveil.grid.series.pictures import Drawn, congested, year_pictures
 from gridveil.grid.series.table import LoadSeries
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
-from gridveil.report.page import owner_page
-from gridveil.report.parts import Section, Table
+from gridveil.report.page import Section, Table, owner_page
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.hours import Served
 from gridveil.report.charts import Chart, log_range
-from gridveil.report.parts import Picture, Section
+from gridveil.report.page import Picture, Section
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -24,7 +24,7 @@ from gridveil.grid.series.table import LoadSeries, write_series
 from gridveil.privacy.account import Account
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.plan import Release
-from gridveil.report.parts import Section, Snippet
+from gridveil.report.page import Section, Snippet
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
