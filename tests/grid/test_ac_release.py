@@ -18,11 +18,12 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.ac.check import SERVED
-from gridveil.grid.opf.ac.engine import AcModels
-from gridveil.grid.opf.ac.numbers import ac_numbers
-from gridveil.grid.restoration.ac import AcShortfalls, tightened
+from gridveil.grid.restoration import ac_serving
+from gridveil.grid.restoration.ac import AcOracle
 from gridveil.grid.restoration.master import Aim, Unsolved
 from gridveil.grid.restoration.project import serve
+from gridveil.grid.restoration.rounding import Rounding
+from gridveil.grid.restoration.search import Search
 
 pytestmark = pytest.mark.filterwarnings("ignore:Seeded noise")
 
@@ -44,31 +45,79 @@ def problem_of(network, models, parameter="capacity", limits=(1, 500)):
     return ReleaseProblem(public, models, Fraction(100))
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.05])
-def test_projected_values_serve_every_model_in_ac_and_those_of_dc_do_not(network, margin):
-    problem = problem_of(network, models_of(network))
+def aim_of(problem, centre, noise):
+    ends = problem.public.low, problem.public.high
     entries = problem.public.entries
+    return Aim(np.full(entries, centre), np.full(entries, 0.5 / noise**2), *ends)
+
+
+def both_of(problem, centre, noise, **how):
+    """Projections of one aim in DC alone, and in AC too."""
+    aim = aim_of(problem, centre, noise)
+    scales = (None, np.full(problem.public.entries, noise))
+    return [serve(aim, problem, ac=one, decimals=3, **how) for one in scales]
+
+
+def test_projected_values_serve_every_model_in_ac_and_those_of_dc_do_not(network):
+    problem = problem_of(network, models_of(network))
     # Far too narrow, so that both projections end on the edge of what serves the models.
-    aim = Aim(np.full(entries, 5.0), np.ones(entries), problem.public.low, problem.public.high)
-    how = {"margin": margin, "decimals": 3}
-    flat = serve(aim, problem, **how)
-    full = serve(aim, problem, ac=True, **how)
+    flat, full = both_of(problem, 5.0, 1.0, margin=0.0)
     assert flat.short == full.short == 0
     served = [
         solve_ac(problem.public.with_values(one.values), problem.models) for one in (flat, full)
     ]
     assert served[1].served.all()
     assert served[1].mismatch.max() <= SERVED
-    assert served[0].served.all() == (margin > 0.04)  # some 4.4% more MVA than MW
+    assert not served[0].served.all()
     assert full.values.sum() > flat.values.sum()
+    assert (flat.drawn, full.drawn.models) == (None, problem.models.size)
+
+
+def test_values_that_serve_in_ac_stay_as_they_are(network):
+    problem = problem_of(network, models_of(network))
+    flat, full = both_of(problem, 5.0, 1.0, margin=0.08)  # some 4.4% more MVA than MW
+    assert full.values.tobytes() == flat.values.tobytes()
+    assert full.drawn.not_served == 0
+    assert full.cuts == flat.cuts
+
+
+@pytest.mark.parametrize(("noise", "widened"), [(3.0, False), (0.5, True)])
+def test_no_entry_moves_by_more_than_its_noise_unless_a_model_needs_it(network, noise, widened):
+    problem = problem_of(network, models_of(network))
+    flat, full = both_of(problem, 5.0, noise, margin=0.0)
+    assert full.unserved == ()
+    moved = np.abs(full.values - flat.values).max()
+    assert moved > 0
+    assert (moved > noise) == widened
+
+
+def test_drawn_models_that_fall_short_are_served_too(network, monkeypatch):
+    problem = problem_of(network, models_of(network, 2))
+    models, draws = ac_serving._drawn(problem)
+    first = take(models, draws[0])
+    served = {}
+    for times in (1, 5):  # a single draw is looked at, and no more
+        monkeypatch.setattr(ac_serving, "_DRAWS", times)
+        _, full = both_of(problem, 5.0, 1.0, margin=0.0)
+        served[times] = solve_ac(problem.public.with_values(full.values), first).served.all()
+    assert served == {1: False, 5: True}
+
+
+def test_a_drawn_model_is_given_up_before_one_of_the_population(network):
+    problem = problem_of(network, models_of(network, 1))
+    search = Search(aim_of(problem, 40.0, 1.0), problem, Rounding(3), print, deep=False)
+    # Each can be kept alone, and both can't.
+    search.cuts.add(np.array([1.0, 0.0, 0.0]), 30.0, 0)
+    search.cuts.add(np.array([-1.0, 0.0, 0.0]), -35.0, 1)
+    assert search._nearest()[0] <= 30
+    assert search.lost == {1}
 
 
 def test_what_no_values_can_serve_is_given_up(network):
     models = models_of(network, 2)
     heavy = replace(models, load=models.load * np.array([[1.0], [4.0]]))  # above all generation
     problem = problem_of(network, heavy)
-    aim = Aim(np.full(3, 40.0), np.ones(3), problem.public.low, problem.public.high)
-    found = serve(aim, problem, ac=True, margin=0.02, decimals=3)
+    _, found = both_of(problem, 40.0, 1.0, margin=0.02)
     assert found.unserved == (1,)
 
 
@@ -90,6 +139,7 @@ def test_a_release_serves_its_models_and_says_so(both):
     assert settings["ac"] is True
     assert settings["capacity_is"] == "MVA"
     assert settings["models_not_served"] == 0
+    assert (settings["drawn_models"], settings["drawn_models_not_served"]) == (models.size, 0)
     assert made[False].statement.body["settings"]["capacity_is"] == "MW"
     assert made[False].in_ac is None
     said = made[True].quality()[-1]
@@ -138,7 +188,7 @@ def test_slopes_of_shortfalls_are_right_for_every_parameter(network, parameter, 
     )
 
     def look(at):
-        return AcShortfalls(problem).at(at, models, np.zeros(1), np.array([0]))
+        return AcOracle(problem, models).at(at)
 
     here = look(values)
     assert here.value[0] > 0.1
@@ -148,22 +198,13 @@ def test_slopes_of_shortfalls_are_right_for_every_parameter(network, parameter, 
     assert (there.value[0] - here.value[0]) / 0.01 == pytest.approx(here.slope[0, place], rel=0.1)
 
 
-def test_a_reserve_tightens_voltages_and_reactive_limits(network):
-    model = AcModels(ac_numbers(network), models_of(network))[0]
-    tight = tightened(model, 0.1)
-    assert np.allclose(tight.voltage_high - tight.voltage_low, 0.18)
-    room, before = (tight.high - tight.low).imag, (model.high - model.low).imag
-    assert np.allclose(room, 0.9 * before)
-    assert np.array_equal(tight.high.real, model.high.real)
-
-
 def test_a_failure_of_ac_alone_leaves_what_dc_made(monkeypatch, both):
     network, models, made = both
 
     def fails(*_, **__):
         raise Unsolved("no answer")
 
-    monkeypatch.setattr(AcShortfalls, "at", fails)
+    monkeypatch.setattr(AcOracle, "at", fails)
     found = grid.release(
         network, models, method=Certified(ac=True), epsilon=1, alpha=10, seed=5, limits=(1, 500)
     )

@@ -36,6 +36,7 @@ from gridveil.grid.opf.outages import (
     contingencies,
     read_contingencies,
 )
+from gridveil.grid.restoration.ac_serving import Drawn
 from gridveil.grid.restoration.convexity import LARGE, LEAST, relieve
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.prior import Estimate
@@ -246,7 +247,7 @@ class Certified(Method):
         task.progress("learning what the entries have in common")
         learned = estimates(task.problem, prepared, noisy, self.catalogue or ())
         totals = self._totals(task.problem, noisy, prepared.unit)
-        return self._projected(task, prepared, learned, totals)
+        return self._projected(task, prepared, noisy, learned, totals)
 
     def imagine(
         self,
@@ -270,7 +271,7 @@ class Certified(Method):
     def _from_estimates(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
         inside = np.clip(noisy.values, task.problem.public.low, task.problem.public.high)
         learned = Estimate(inside, noisy.deviations**2, noisy.deviations**2)
-        return self._projected(task, prepared, learned, (), congested=LEAST)
+        return self._projected(task, prepared, noisy, learned, (), congested=LEAST)
 
     def _relieves(self, problem: ReleaseProblem) -> bool:
         """Whether unlikely congestion is taken out: of capacities that no catalogue settles."""
@@ -280,6 +281,7 @@ class Certified(Method):
         self,
         task: Task,
         prepared: Prepared,
+        noisy: NoisyEntries,
         learned: Estimate,
         totals: tuple[Total, ...],
         congested: float | None = None,
@@ -310,7 +312,7 @@ class Certified(Method):
         trouble_in_ac = {}
         try:
             try:
-                served = project(ac=self.ac)
+                served = project(ac=noisy.deviations / np.sqrt(2) if self.ac else None)
             except Unsolved as trouble:
                 if not self.ac:
                     raise
@@ -330,6 +332,7 @@ class Certified(Method):
                 **({"capacity_is": "MVA" if self.ac else "MW"} if lines_in(task.problem) else {}),
                 "models_not_served": len(served.unserved),
                 "models_served_without_margin": served.without_margin,
+                **({} if served.drawn is None else _drawn(served.drawn)),
                 "rounds_of_cuts": served.rounds,
                 "cuts": served.cuts,
             },
@@ -367,6 +370,10 @@ def _facts(given: Contingencies) -> dict[str, Any]:
         "outages": len(given.lines),
         "outages_left_out": [place + 1 for place in given.left_out],
     }
+
+
+def _drawn(found: Drawn) -> dict[str, Any]:
+    return {"drawn_models": found.models, "drawn_models_not_served": found.not_served}
 
 
 def _check_ac(problem: ReleaseProblem) -> None:

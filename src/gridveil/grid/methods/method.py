@@ -28,7 +28,7 @@ from gridveil.grid.model.scaling import unit_for, unit_of
 from gridveil.grid.opf.formulation import Model
 from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.master import Unsolved
-from gridveil.grid.restoration.project import Rounding, decimals_for
+from gridveil.grid.restoration.rounding import Rounding, decimals_for
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Sealed
 from gridveil.release.options import Options

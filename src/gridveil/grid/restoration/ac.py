@@ -6,9 +6,6 @@ and balances are missed. Its multipliers are its slopes, and make cuts in the sa
 AC power flow is not convex, so such a cut may cut off too much or too little: the models are looked
 at again after each round, and what counts is the last look.
 
-**Margin.** As in DC a model keeps a share of every capacity in reserve; here also that share of the
-room between limits of voltages and of reactive power, half of it at either end.
-
 All of it reads released and public data alone. There is no argument for anything else.
 """
 
@@ -24,7 +21,7 @@ from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.ac.check import AcModel, AcPoint, misses
 from gridveil.grid.opf.ac.engine import AcModels
-from gridveil.grid.opf.ac.numbers import AcNumbers, ac_numbers, together
+from gridveil.grid.opf.ac.numbers import AcNumbers, ac_numbers
 from gridveil.grid.opf.ac.programme import Answer, Programme
 from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.restoration.oracle import Look
@@ -34,42 +31,48 @@ Ints = NDArray[np.int64]
 
 # A shortfall that is found, and too small to tell from none, counts as this much (p.u.).
 _LEAST = 1e-5
+# Steps in which the strict form finds a point, or the elastic one is asked.
+_QUICK = 40
 # Slopes below this are what is left of a solver's tolerance. If all are, no private value helps.
 _FLAT = 0.02
 
 
-class AcShortfalls:
-    """How far models are from being served in AC; one programme for all values and reserves.
+class AcOracle:
+    """As `Oracle`, of shortfalls in AC; one programme for all values.
 
     Parameters
     ----------
     problem
-        What is released, with the public network and the population.
+        What is released, with the public network.
+    models
+        The models that may be asked about.
     """
 
-    def __init__(self, problem: ReleaseProblem) -> None:
+    words = "serving every model in AC"
+
+    def __init__(self, problem: ReleaseProblem, models: Population) -> None:
         self._problem = problem
-        self._programme: Programme | None = None
+        self._models = models
+        self._elastic: Programme | None = None
+        self._quick: Programme | None = None
+        self._hope = True
         self._points: dict[int, AcPoint] = {}
         self._states: dict[int, Floats] = {}
         self._last: Floats | None = None
 
-    def oracle(self, models: Population, reserve: Floats) -> AcOracle:
-        """An oracle for the models of the problem with capacities and reserves of their own."""
-        return AcOracle(self, models, reserve)
-
-    def at(self, values: Floats, models: Population, reserve: Floats, some: Ints) -> Look:
-        """Shortfalls of some models at these values, in the problem's units, and their slopes."""
+    def at(self, values: Floats, some: Ints | None = None) -> Look:
+        """Shortfalls of some models (all by default) in the problem's units, and their slopes."""
+        places = np.arange(self._models.size) if some is None else some
         numbers = self._numbers(values)
-        every = AcModels(numbers, models)
-        prices = _Prices(numbers, len(some))
-        value = np.zeros(len(some))
-        for row, k in enumerate(some.tolist()):
-            model = tightened(every[k], float(reserve[k]))
+        every = AcModels(numbers, self._models)
+        prices = _Prices(numbers, len(places))
+        value = np.zeros(len(places))
+        for row, k in enumerate(places.tolist()):
+            model = every[k]
             known = self._points.get(k)
             if known is not None and misses(numbers, model, known).serves:
                 continue  # the point that was found before still does
-            answer = self._solve(model, k)
+            answer = self._solve(numbers, model, k)
             if misses(numbers, model, answer.point).serves:
                 self._points[k] = answer.point
             elif answer.finished:
@@ -77,7 +80,7 @@ class AcShortfalls:
                 prices.put(row, answer)
             else:
                 value[row] = np.nan
-        slope = self._slope(prices, models, some)
+        slope = self._slope(prices, places)
         slope[np.abs(slope) < _FLAT] = 0.0
         # Short for a reason that released values do not change: nothing to go by.
         value[(value > 0) & ~slope.any(axis=1)] = np.inf
@@ -85,64 +88,41 @@ class AcShortfalls:
 
     def _numbers(self, values: Floats) -> AcNumbers:
         network = self._problem.public.with_values(values)
-        if self._programme is None:
-            self._programme = Programme(ac_numbers(network), elastic=True)
-        # Values change nothing of the programme: loads, limits and ratings are its parameters.
-        return replace(self._programme.numbers, network=network)
+        if self._elastic is None:
+            numbers = ac_numbers(network)
+            self._elastic = Programme(numbers, elastic=True)
+            self._quick = Programme(numbers, elastic=False, steps=_QUICK)
+        # Values change nothing of the programmes: loads, limits and ratings are parameters of them.
+        return replace(self._elastic.numbers, network=network)
 
-    def _solve(self, model: AcModel, k: int) -> Answer:
-        """From this model's own point, else from the last one; from scratch if that does not end.
+    def _solve(self, numbers: AcNumbers, model: AcModel, k: int) -> Answer:
+        """A point that serves, else one of the elastic form.
 
-        Which points there are depends on public and released values alone.
+        The strict form, whatever it costs, finds one in a quarter of the time; it is asked as long
+        as models are served. Starts are this model's own point, else the last one, and none if that
+        does not end. Which points there are depends on public and released values alone.
         """
-        assert self._programme is not None
+        assert self._quick is not None
+        assert self._elastic is not None
         start = self._states.get(k, self._last)
-        answer = self._programme.solve(model, start)
-        if not answer.finished and start is not None:
-            answer = self._programme.solve(model)
+        if self._hope:
+            free = {name: 0.0 * getattr(model, name) for name in ("quadratic", "linear", "factor")}
+            answer = self._quick.solve(replace(model, **free), start)
+        if not (self._hope and misses(numbers, model, answer.point).serves):
+            answer = self._elastic.solve(model, start)
+            if not answer.finished and start is not None:
+                answer = self._elastic.solve(model)
+            self._hope = misses(numbers, model, answer.point).serves
         if answer.finished:
             self._states[k] = self._last = answer.state
         return answer
 
-    def _slope(self, prices: _Prices, models: Population, some: Ints) -> Floats:
-        public = self._problem.public
-        found = self._problem.slope(prices.solutions(public.reactive_ratio), take(models, some))
+    def _slope(self, prices: _Prices, some: Ints) -> Floats:
+        public, models = self._problem.public, take(self._models, some)
+        found = self._problem.slope(prices.solutions(public.reactive_ratio), models)
         if "cost" in public.parts:
             found[:, public.parts["cost"]] = 0.0
         return found
-
-
-class AcOracle:
-    """As `Oracle`, of shortfalls in AC."""
-
-    words = "serving every model in AC"
-
-    def __init__(self, shortfalls: AcShortfalls, models: Population, reserve: Floats) -> None:
-        self._shortfalls = shortfalls
-        self._models = models
-        self._reserve = reserve
-
-    def at(self, values: Floats, some: Ints | None = None) -> Look:
-        """Look at some of the models (all by default)."""
-        places = np.arange(self._models.size) if some is None else some
-        return self._shortfalls.at(values, self._models, self._reserve, places)
-
-
-def tightened(model: AcModel, reserve: float) -> AcModel:
-    """The model with a share of the room between limits in reserve; ratings have theirs."""
-    if reserve == 0:
-        return model
-    room = reserve / 2 * (model.voltage_high - model.voltage_low)
-    low, high = model.low.imag, model.high.imag
-    with np.errstate(invalid="ignore"):
-        swing = np.where(np.isfinite(high - low), reserve / 2 * (high - low), 0.0)
-    return replace(
-        model,
-        voltage_low=model.voltage_low + room,
-        voltage_high=model.voltage_high - room,
-        low=together(model.low.real, low + swing),
-        high=together(model.high.real, high - swing),
-    )
 
 
 class _Prices:

@@ -23,7 +23,7 @@ from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import check_writable, highest_cost, sketch_network
 from gridveil.grid.model.public import PublicNetwork, split
 from gridveil.grid.model.ranges import Range, ranges_of
-from gridveil.grid.restoration.project import decimals_for
+from gridveil.grid.restoration.rounding import decimals_for
 from gridveil.grid.series.clock import check_block
 from gridveil.grid.series.facts import MEANS_ALONE, made_up, series_facts
 from gridveil.grid.series.hours import KEPT, Served, Workers, serve_hours, solve_hours

@@ -79,9 +79,9 @@ class Answer:
 
 
 class Programme:
-    """One network's AC optimal power flow, strict or elastic."""
+    """One network's AC optimal power flow, strict or elastic; IPOPT may take so many `steps`."""
 
-    def __init__(self, numbers: AcNumbers, *, elastic: bool) -> None:
+    def __init__(self, numbers: AcNumbers, *, elastic: bool, steps: int | None = None) -> None:
         ca = casadi()
         self.numbers = numbers
         self._elastic = elastic
@@ -132,7 +132,8 @@ class Programme:
             "f": aim,
             "g": ca.vertcat(*rows),
         }
-        self._solver = ca.nlpsol("opf", "ipopt", problem, _SETTINGS)
+        fewer = {} if steps is None else {"ipopt.max_iter": steps}
+        self._solver = ca.nlpsol("opf", "ipopt", problem, {**_SETTINGS, **fewer})
         self._ends = _row_ends(numbers, sum(len(one) - 1 for one in self._curves.values()))
         self._slacks = m + 4 * n if elastic else 0
 
