@@ -91,7 +91,7 @@ class Plain:
         self.highs.passModel(model)
 
     def solve(self, population, k):
-        """Set model `k` and go on from the last basis; its cost."""
+        """Set model `k` and go on from the last basis; its cost, nan if HiGHS gives up."""
         buses, units = self.network.buses, self.network.generators
         load = np.where(buses.in_service, buses.load * population.load[k] + buses.shunt, 0.0)
         rows, some = np.arange(len(load), dtype=np.int32), self.units
@@ -101,8 +101,11 @@ class Plain:
         self.highs.changeColsBounds(len(some), columns, units.p_min[some], high)
         self.highs.changeColsCost(len(some), columns, population.cost[k, some])
         self.highs.run()
-        if self.highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        status = self.highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
             return np.inf
+        if status != highspy.HighsModelStatus.kOptimal:
+            return np.nan
         return self.highs.getInfo().objective_function_value
 
 
@@ -148,7 +151,9 @@ def compare(case, models, noisy, most):
     own, costs = found.cost[: len(costs)], np.array(costs)
     same = np.isfinite(own) & np.isfinite(costs)
     off = np.abs(own[same] / costs[same] - 1).max(initial=0.0)
-    agreed = "" if (np.isinf(own) == np.isinf(costs)).all() else "  NOT THE SAME INFEASIBLE"
+    lost = np.isnan(costs)
+    agreed = f"  PLAIN GAVE UP {lost.sum()}" if lost.any() else ""
+    agreed += "" if (np.isinf(own) == np.isinf(costs))[~lost].all() else "  NOT THE SAME INFEASIBLE"
     agreed += "" if off <= SAME and found.certified.all() else "  DIFFER OR UNCERTIFIED"
     return (
         f"{case:<18}{'noisy' if noisy else 'as it is':<10}{buses:>7,}{binding:>10.2f}"

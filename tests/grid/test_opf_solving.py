@@ -271,7 +271,10 @@ def test_angles_and_rows_of_the_ptdf_give_the_same_proved_cost(seed, slack):
     network = random_network(seed, buses=9, islands=2, tight=1.1)
     form, batch = formulation(network, slack)
     by_rows = solve_lazily(LinearModel(form), batch, 0)
-    by_angles = solve_lazily(AngleModel(form), batch, 0)
+    angles = AngleModel(form)
+    assert angles.tighten()
+    assert not angles.tighten()
+    by_angles = solve_lazily(angles, batch, 0)
     assert by_angles.outcome == by_rows.outcome
     if by_rows.outcome is not Outcome.SOLVED:
         return
@@ -353,6 +356,30 @@ def test_a_crowded_ladder_goes_over_to_angles_and_finds_the_same(seed):
     assert crowded._angles is not None or not (right.prices > 0).any()
     assert (status <= Status.TIGHT).all()
     np.testing.assert_allclose(found.cost, right.cost, rtol=1e-9)
+
+
+def test_a_loose_answer_without_a_proof_is_tightened_where_it_stands(monkeypatch):
+    network = random_network(3, buses=9, tight=1.1)
+    rng = np.random.default_rng(3)
+    models = Population(6, load=rng.uniform(0.9, 1.1, (6, 9)))
+    real = AngleModel.run
+
+    def wrong_until_tightened(self):
+        answer = real(self)
+        return replace(answer, balance=answer.balance + 0.1) if self._loose else answer
+
+    monkeypatch.setattr(AngleModel, "run", wrong_until_tightened)
+    monkeypatch.setattr(flows_module, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(ladder_module, "LEAST_ROWS", 0)
+    monkeypatch.setattr(ladder_module, "SPARSE_MODELS", 0)
+    form, _ = formulation(network, Slack(lines=True, price=50))
+    batch = form.batch(models, rng.uniform(1, 10, len(network.branches)))
+    statuses = ladder_module.Ladder(form, tolerance=1e-9).solve(batch)[0]
+    assert (statuses == Status.OPTIMAL).all()
+    # The control: without it they are solved again from scratch.
+    monkeypatch.setattr(AngleModel, "tighten", lambda self: False)
+    statuses = ladder_module.Ladder(form, tolerance=1e-9).solve(batch)[0]
+    assert (statuses == Status.FROM_SCRATCH).any()
 
 
 def test_limits_that_cross_are_left_to_the_rows():

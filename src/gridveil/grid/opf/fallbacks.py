@@ -121,9 +121,12 @@ class Ladder:
         ]
         certified = certify(self.form, batch, answers)
         status = np.where(hopeless, Status.INFEASIBLE, Status.OPTIMAL).astype(np.int64)
-        for k in np.flatnonzero(~hopeless & (self._rejected(certified) | _unsolved(answers))):
+        unsolved = _unsolved(answers)
+        doubtful = ~hopeless & ~unsolved & self._rejected(certified)
+        tighter = self._angles is not None and doubtful.any() and self._angles.tighten()
+        for k in np.flatnonzero(doubtful | (~hopeless & unsolved)):
             answer = answers[k]
-            if k in together:
+            if k in together or (tighter and doubtful[k]):
                 answer = self._one(batch, int(k))
                 certified.put(int(k), certify(self.form, batch.one(int(k)), [answer]))
             if answer.outcome is not Outcome.SOLVED or self._rejected(certified)[k]:
