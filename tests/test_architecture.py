@@ -114,7 +114,7 @@ GRID = (
     "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}
-EVERYTHING = {"auditing", "cli", "planning", "studies", "__init__"}
+EVERYTHING = {"auditing", "cli", "planning", "studies", "__init__", "__main__"}
 
 
 def tree(module: str) -> ast.Module:

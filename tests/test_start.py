@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import gridveil
+
 LIGHT = {"typer", "click", "rich", "gridveil.cli.root"}  # what the greeting can do without
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "opendp", "highspy", "clarabel", "matplotlib"}
 SELDOM = {"matplotlib", "jinja2", "opendp"} | {
@@ -41,6 +43,13 @@ def test_the_greeting_loads_nothing_at_all():
     there = loaded(GREET)
     assert "gridveil.cli.main" in there
     assert there & (LIGHT | HEAVY) == set()
+
+
+def test_the_module_runs_as_the_script_does():
+    done = subprocess.run(
+        [sys.executable, "-m", "gridveil", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"gridveil {gridveil.__version__}\n"
 
 
 def test_a_part_is_loaded_when_it_is_used_and_what_it_seldom_needs_later():
