@@ -239,7 +239,46 @@ def test_what_would_drown_is_not_asked():
     few, many = make_agenda(farm, Fraction(1, 2)), make_agenda(farm, Fraction(1000))
     assert "months" not in few.epsilon
     assert "stops" not in few.epsilon
-    assert {"months", "stops", "spells", "hours"} <= set(many.epsilon)
+    assert {"months", "stops", "spells", "hours", "response"} <= set(many.epsilon)
+
+
+def test_radii_grow_where_there_is_little_noise():
+    speeds, times, _ = simulated(days=30)
+    farm = Farm(speeds, times, "day")
+    one, usual, wide, widest = (
+        make_agenda(farm, Fraction(epsilon)) for epsilon in (1, 50, 500, 10**6)
+    )
+    assert one.radius == usual.radius  # 60 blocks: 3,000 times epsilon are few
+    for name, radius in usual.radius.items():
+        assert radius < wide.radius[name] <= widest.radius[name], name
+    assert widest.radius["stops"] == farm.length  # a block that stands still counts in full
+    assert one.stops_kept < wide.stops_kept < widest.stops_kept == 1
+
+
+@pytest.mark.parametrize(("gusts", "low", "high"), [(0.0, -0.05, 0.05), (1.0, 0.2, 1.0)])
+def test_gusts_that_the_rotor_does_not_follow_are_recognised(gusts, low, high):
+    """Without them, the control, power follows the wind speed at its own moment."""
+    draws = np.random.default_rng(3)
+    size = 60 * 144
+    wind = 8 + 3 * np.sin(np.cumsum(draws.normal(0, 0.15, size)) / 3)
+    power = np.clip(CURVE(wind) + 0.02 * draws.standard_normal(size), 0, 1)
+    seen = np.clip(wind + gusts * draws.standard_normal(size), 0, None)
+    farm = Farm([seen], [600 * np.arange(size)], "day")
+    inquiry = inquire(farm, [power], epsilon=1000)
+    assert inquiry.agenda.asks("response")
+    assert low < learn(inquiry).scatter.means.response < high
+
+
+def test_wind_speeds_before_and_after_are_those_of_the_neighbouring_slots():
+    speeds, times, _ = simulated(turbines=1, days=5)
+    farm = Farm(speeds, times, "day")
+    for chunk in farm.every_chunk():
+        levels = dict(zip(chunk.slot.tolist(), chunk.level.tolist(), strict=True))
+        for step, found in ((-1, chunk.before), (1, chunk.after)):
+            wanted = [levels.get(int(s) + step, levels[int(s)]) for s in chunk.slot]
+            assert found.tolist() == wanted
+    untimed = Farm(speeds, None, "record")
+    assert all((chunk.before == chunk.level).all() for chunk in untimed.every_chunk())
 
 
 def test_records_are_drawn_from_noisy_answers_alone():

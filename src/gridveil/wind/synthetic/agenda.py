@@ -1,8 +1,10 @@
 """What is asked of the blocks, at which radius and for which share of epsilon: public numbers only.
 
 Radii are about the 90% quantile of what real turbines' blocks would give, as a share of the block's
-length, so few blocks are clipped; they depend on the length of a block alone. Priors are those of
-turbines in general. What would drown in noise is not asked: its epsilon goes to the rest.
+length, so few blocks are clipped. With many blocks or a large epsilon there is little noise, and
+what clipping cuts off matters more: then radii grow, up to what no block can exceed. Priors are
+those of turbines in general. What would drown in noise is not asked: its epsilon goes to the
+rest.
 """
 
 from __future__ import annotations
@@ -23,12 +25,17 @@ _RADII = {
     "turbines": (2.0, 1.1, 0.65, 0.5),
     "months": (1.5, 0.9, 0.5, 0.4),
     "hours": (2.0, 1.1, 0.7, 0.5),
+    "response": (2.0, 0.8, 0.25, 0.15),
     "stops": (1.0, 1.0, 0.3, 0.2),
     "spells": (1.0, 1.0, 0.021, 0.006),
     "spread": (1.2, 0.8, 0.45, 0.35),
     "shape": (2.0, 1.6, 0.8, 0.6),
     "lags": (0.8, 0.8, 0.65, 0.45),
 }
+_LARGEST = {"rough": 0.25, "curve": 3.0, "turbines": 3.0, "months": 3.0, "hours": 3.0} | {
+    "response": 6.0, "stops": 1.0, "spells": 0.5, "spread": 3.0, "shape": 2.0, "lags": 2.0,
+}  # fmt: skip
+_FEW = 3000.0  # blocks times epsilon for which these radii were chosen
 _SHARES = {
     "rough": 0.08,
     "scale": 0.04,
@@ -36,6 +43,7 @@ _SHARES = {
     "turbines": 0.08,
     "months": 0.10,
     "hours": 0.08,
+    "response": 0.04,
     "stops": 0.18,
     "spells": 0.04,
     "typical": 0.03,
@@ -51,6 +59,7 @@ QUESTIONS = {
     "turbines": "means of residuals by turbine and wind speed",
     "months": "means of residuals by month",
     "hours": "means of residuals by quarter and part of the day",
+    "response": "how residuals follow the wind speeds before and after",
     "stops": "stopped and derated records",
     "spells": "spells of stopped and derated records",
     "typical": "median distance from the means",
@@ -60,7 +69,7 @@ QUESTIONS = {
 }
 """What is asked, in words."""
 _LONG = ("spells", "lags")
-_TIMED = ("months", "hours", "spells", "lags")
+_TIMED = ("months", "hours", "response", "spells", "lags")
 _ROOT2 = float(np.sqrt(2.0))
 
 KEPT = (1.0, 1.0, 0.85, 0.8)
@@ -73,6 +82,9 @@ SPELL_SPREAD = 0.35
 """How far the number of spells is off, likewise, as a share of it."""
 MONTH_SPREAD, HOUR_SPREAD, TURBINE_SPREAD = 0.35, 0.3, 0.3
 """How far the means of a month, a part of the day or a turbine are off, in spreads of records."""
+
+RESPONSE, RESPONSE_SPREAD = 0.08, 0.08
+"""How much of the way to the wind speeds before and after records go, and how far that is off."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,8 @@ class Agenda:
 
 def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
     """Choose the questions from public numbers."""
-    radius = {name: _radius(farm, name) for name in _RADII}
+    wider = max(np.sqrt(farm.blocks * float(epsilon) / _FEW), 1.0)
+    radius = {name: _radius(farm, name, wider) for name in _RADII}
     first = float(np.clip(150 / farm.blocks, 0.03, 0.15))
     shares = dict(_SHARES)
     shares["typical"] *= float(np.clip(3000 / farm.blocks, 1, 3))
@@ -141,6 +154,7 @@ def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
     for name, prior, count in (
         ("hours", HOUR_SPREAD, 0.75 * turning / 32),
         ("months", MONTH_SPREAD, 0.5 * turning / farm.months),
+        ("response", RESPONSE_SPREAD, 0.5 * turning),
         ("turbines", TURBINE_SPREAD, 0.75 * turning / farm.size / 3),
         ("stops", STOPPED, windy),
         ("spells", SPELL_SPREAD, max(STOPPED * windy / SPELL, 1.0)),
@@ -159,18 +173,30 @@ def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
         and 1 < farm.size <= 1500 // farm.months
         and noise("months") / (0.6 * turning / farm.size / farm.months) < 0.25,
         stops=_stops(noise("stops") / windy, farm.size) if "stops" in shares else "farm",
-        stops_kept=_at_length(farm, KEPT),
+        stops_kept=_kept(farm, wider),
         unknown=noise("curve") / max(turning, 1.0),
     )
 
 
-def _radius(farm: Farm, name: str) -> float:
+def _radius(farm: Farm, name: str, wider: float) -> float:
     if not farm.timed:
-        return _RADII[name][0]
+        return _wide(_RADII[name][0], name, wider)
     seconds = SECONDS[farm.unit]
     seconds = max(seconds, SECONDS["day"]) if name in _LONG else seconds
     length = farm.long_length if name in _LONG else farm.length
-    return _at_length(farm, _RADII[name], seconds) * length
+    return _wide(_at_length(farm, _RADII[name], seconds), name, wider) * length
+
+
+def _wide(share: float, name: str, wider: float) -> float:
+    """A radius as a share of the block's length, if it may be wider than usual."""
+    return float(min(share * wider, max(_LARGEST[name], share)))
+
+
+def _kept(farm: Farm, wider: float) -> float:
+    """The share of stopped records that clipping at the radius leaves: 1 if it cuts nothing."""
+    kept, usual = _at_length(farm, KEPT), _at_length(farm, _RADII["stops"])
+    cut = (1 - min(usual * wider, 1.0)) / max(1 - usual, 1e-9)
+    return 1 - (1 - kept) * cut
 
 
 def _at_length(farm: Farm, table: tuple[float, ...], seconds: int | None = None) -> float:
@@ -181,7 +207,7 @@ def _at_length(farm: Farm, table: tuple[float, ...], seconds: int | None = None)
 
 def _stops(error: float, turbines: int) -> Literal["speed", "turbine", "farm"]:
     """How finely stops are asked, from the error of the farm's share."""
-    if 2 * error / 0.15 < 0.0005:
+    if 2 * error / 0.15 < 0.005:
         return "speed"
     return "turbine" if error * turbines < 0.15 * STOPPED else "farm"
 

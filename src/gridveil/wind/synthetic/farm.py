@@ -41,6 +41,9 @@ class Chunk:
         Which rows of the turbine.
     level
         Of each row: the place of its wind speed in `SPEEDS`.
+    before, after
+        Of each row: the place of the wind speed one step earlier and later; its own where that is
+        not known.
     slot
         Of each row: how many steps of the clock it is after the farm's first row.
     hour
@@ -56,6 +59,8 @@ class Chunk:
     turbine: int
     rows: slice
     level: NDArray[np.uint16]
+    before: NDArray[np.uint16]
+    after: NDArray[np.uint16]
     slot: Whole
     hour: Whole
     block: Whole
@@ -187,6 +192,8 @@ class Farm:
                 turbine,
                 rows,
                 t.level[rows],
+                self._levels(t, rows, -1),
+                self._levels(t, rows, 1),
                 t.slot[rows].astype(np.int64),
                 t.hour[rows].astype(np.int64),
                 t.block[rows].astype(np.int64) - first,
@@ -194,6 +201,13 @@ class Farm:
                 t.quarter[first:last].astype(np.int64),
                 t.long[rows].astype(np.int64) - int(t.long[low]),
             )
+
+    def _levels(self, turbine: Turbine, rows: slice, step: int) -> NDArray[np.uint16]:
+        """Places of the wind speeds a step away, if there are times and the next row is there."""
+        own = np.arange(rows.start, rows.stop)
+        other = np.clip(own + step, 0, len(turbine) - 1)
+        known = turbine.slot[other] == turbine.slot[own] + step
+        return np.asarray(turbine.level[np.where(self.timed & known, other, own)])
 
     def every_chunk(self) -> Iterator[Chunk]:
         """The rows of all turbines."""

@@ -13,7 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.wind.synthetic.agenda import HOUR_SPREAD, MONTH_SPREAD, TURBINE_SPREAD
+from gridveil.wind.synthetic.agenda import (
+    HOUR_SPREAD,
+    MONTH_SPREAD,
+    RESPONSE,
+    RESPONSE_SPREAD,
+    TURBINE_SPREAD,
+)
 from gridveil.wind.synthetic.blocks import (
     TERM,
     BlockSums,
@@ -60,6 +66,16 @@ class Base:
         """Residuals over their spread."""
         return np.asarray((power - self.curve[chunk.level]) / self.spread[chunk.level])
 
+    def turns(self, chunk: Chunk) -> Vector:
+        """How far the curve one step earlier and later is from where it is now, in spreads.
+
+        The mean of both, cut off at 2. An anemometer sees gusts that the rotor does not follow, so
+        power lies between the curve now and the curve before and after.
+        """
+        level = chunk.level
+        away = (self.curve[chunk.before] + self.curve[chunk.after]) / 2 - self.curve[level]
+        return np.asarray(np.clip(away / self.spread[level], -2.0, 2.0) * self.turning[level])
+
     def odd(self, chunk: Chunk, power: Vector, sizes: Vector) -> tuple[Flags, Flags]:
         """Records of a stopped and of a derated turbine."""
         running, curve = self.running[chunk.level], self.curve[chunk.level]
@@ -74,19 +90,24 @@ class Base:
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Means of residuals over their spread: by turbine and speed, month, part of the day."""
+    """Means of residuals over their spread: by turbine and speed, month, part of the day.
+
+    ``response`` says how they follow the wind speeds before and after.
+    """
 
     base: Base
     by_speed: Vector
     by_month: Vector
     by_hour: Vector
+    response: float
 
     def of(self, chunk: Chunk) -> Vector:
         """The mean of each row."""
         month = self.by_month[chunk.turbine, chunk.month]
         mean = self.by_speed[chunk.turbine][chunk.level] + month[chunk.block]
         hour = self.by_hour[chunk.quarter[chunk.block], chunk.hour]
-        return np.asarray(mean + hour * self.base.turning[chunk.level])
+        mean += hour * self.base.turning[chunk.level]
+        return np.asarray(mean + self.response * self.base.turns(chunk))
 
 
 def ask_reference(inquiry: Inquiry) -> Reference:
@@ -221,6 +242,14 @@ def ask_means(inquiry: Inquiry, base: Base) -> Means:
             QUARTERS,
             lambda chunk: chunk.quarter,
         ),
+        "response": BlockSums(
+            "how residuals follow the wind speeds before and after",
+            agenda.radius["response"],
+            1,
+            lambda chunk, power: add_by_block(
+                chunk, residuals(chunk, power) * base.turns(chunk), None, 1
+            ),
+        ),
     }
     asked = {name: one for name, one in questions.items() if agenda.asks(name)}
     answers = {name: inquiry.ask(name, one) for name, one in asked.items()}
@@ -241,6 +270,10 @@ def ask_means(inquiry: Inquiry, base: Base) -> Means:
         if "hours" in asked:
             hour = cells(hour_of(chunk), QUARTERS * HOURS, turning[chunk.level])
             summed["hours"] = sought["hours"] = hour
+        if farm.timed:
+            sought["response"] = sparse.csr_array(base.turns(chunk)[:, None])
+        if "response" in asked:
+            summed["response"] = sought["response"]
         return list(summed.values()), list(sought.values())
 
     priors = {"curve": np.linalg.inv(knots.smooth(np.ones(len(knots)), 1.5))}
@@ -252,18 +285,23 @@ def ask_means(inquiry: Inquiry, base: Base) -> Means:
             priors["own months"] = np.eye(months) / 0.2**2
     if "hours" in asked:
         priors["hours"] = np.eye(QUARTERS * HOURS) / HOUR_SPREAD**2
+    if farm.timed:
+        priors["response"] = np.eye(1) / RESPONSE_SPREAD**2
+    usual = np.zeros(sum(len(prior) for prior in priors.values()))
+    usual[-1:] = RESPONSE if farm.timed else 0.0
     products = sum(
         (sparse.hstack(a).T @ sparse.hstack(b)).toarray()
         for a, b in (columns(chunk) for chunk in farm.every_chunk())
     )
+    sums = np.concatenate([values.ravel() for values, _ in answers.values()])
     found, covariance = posterior(
         np.asarray(products),
-        np.concatenate([values.ravel() for values, _ in answers.values()]),
+        sums - products @ usual,
         np.concatenate([np.full(values.size, variance) for values, variance in answers.values()]),
         sparse.block_diag(list(priors.values())).toarray(),
     )
     sizes = [len(prior) for prior in priors.values()]
-    parts = dict(zip(priors, np.split(found, np.cumsum(sizes)[:-1]), strict=True))
+    parts = dict(zip(priors, np.split(usual + found, np.cumsum(sizes)[:-1]), strict=True))
     own = parts.get("turbines", np.zeros(farm.size * len(turbine_knots)))
     by_month = np.broadcast_to(parts.get("months", np.zeros(farm.months)), (farm.size, farm.months))
     if "own months" in parts:
@@ -273,6 +311,7 @@ def ask_means(inquiry: Inquiry, base: Base) -> Means:
         _rising(base, parts["curve"], turbine_knots, own.reshape(farm.size, -1), covariance),
         by_month,
         parts.get("hours", np.zeros(QUARTERS * HOURS)).reshape(QUARTERS, HOURS),
+        float(parts.get("response", np.zeros(1))[0]),
     )
 
 
