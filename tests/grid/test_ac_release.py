@@ -113,6 +113,16 @@ def test_a_drawn_model_is_given_up_before_one_of_the_population(network):
     assert search.lost == {1}
 
 
+@pytest.mark.parametrize("behind", [0.0, 2.0])
+def test_values_lie_as_far_behind_a_cut_as_asked_for(network, behind):
+    problem = problem_of(network, models_of(network, 1))
+    search = Search(aim_of(problem, 40.0, 1.0), problem, Rounding(3), print, deep=False)
+    search.behind = np.full(3, behind)
+    search._cut(np.array([0]), np.array([5.0]), np.array([[3.0, 4.0, 0.0]]), deep=False)
+    moved = np.linalg.norm(search._nearest() - 40.0)
+    assert moved == pytest.approx(1.0 + behind, abs=0.01)  # 5 MW short, at a slope of 5
+
+
 def test_what_no_values_can_serve_is_given_up(network):
     models = models_of(network, 2)
     heavy = replace(models, load=models.load * np.array([[1.0], [4.0]]))  # above all generation

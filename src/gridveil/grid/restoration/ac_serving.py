@@ -35,6 +35,8 @@ _SEED = 20_171_117
 # Drawn at once, as many as there are models, but no more than these; and how often.
 _DRAWN = 200
 _DRAWS = 5
+# Cuts lie so many scales of the noise behind the edge: for models like those that fall short.
+_BEHIND = 0.05
 # Boxes for it, in scales of the noise; rounding to a hundredth of a scale comes on top.
 _WIDTHS = (0.95, 2.0, 4.0, np.inf)
 
@@ -63,7 +65,7 @@ def serve_in_ac(search: Search, dc: Oracle, noise: Floats) -> Drawn:
     models, draws = _drawn(search.problem)
     ac, whole, start = AcOracle(search.problem, models), search.aim, search.values
     known, widths = np.arange(own), iter(_WIDTHS)
-    search.deep, search.lost = False, set()
+    search.deep, search.lost, search.behind = False, set(), _BEHIND * noise
     search.aim = _around(start, next(widths) * noise, whole, search)
     for draw, some in enumerate(draws, 1):
         while True:

@@ -80,6 +80,8 @@ class Search:
         self.problem = problem
         self.rounding = rounding
         self.deep = deep
+        self.behind = np.zeros(len(aim.centre))
+        """How far values are to lie behind cuts, if one entry alone has to move."""
         self._say = say
         # Rounding moves a value by up to half a step, or a whole one where a total must be met:
         # cuts leave room for it.
@@ -179,7 +181,7 @@ class Search:
         at = self.released
         for place in order[np.isfinite(short[order])]:
             row = slope[place]
-            spare = _SPARE + float(self._slip @ np.abs(row))
+            spare = _SPARE + float(self._slip @ np.abs(row) + np.linalg.norm(self.behind * row))
             bound = float(row @ at) - float(short[place]) - spare
             bound -= self._depth(row, bound) if deep else 0.0
             self.cuts.add(row, bound, int(models[place]))
