@@ -35,8 +35,9 @@ _SEED = 20_171_117
 # Drawn at once, as many as there are models, but no more than these; and how often.
 _DRAWN = 200
 _DRAWS = 5
-# Cuts lie so many scales of the noise behind the edge: for models like those that fall short.
-_BEHIND = 0.05
+# Cuts lie so many scales of the noise behind the edge: there the real values are likelier, and
+# models like those that fall short are served too.
+_BEHIND = 0.3
 # Boxes for it, in scales of the noise; rounding to a hundredth of a scale comes on top.
 _WIDTHS = (0.95, 2.0, 4.0, np.inf)
 
