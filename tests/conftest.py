@@ -1,5 +1,6 @@
 """Shared fixtures: a ledger of its own for every test, and accounts on it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -8,10 +9,12 @@ from support.making import make_account
 from support.sizes import FULL
 
 from gridveil.grid import congestion
+from gridveil.grid.model import population
 from gridveil.privacy.account import Account
 from gridveil.privacy.ledger import Ledger
 
 LOOK = congestion._LOOK
+SAMPLED = population.SAMPLED
 
 hypothesis.settings.register_profile("fast", deadline=None, max_examples=100, derandomize=True)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=5000)
@@ -24,21 +27,30 @@ def _own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRIDVEIL_LEDGER", str(tmp_path / "default-ledger.sqlite"))
 
 
-@pytest.fixture(autouse=True)
-def _one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One imagined release is enough to look for false congestion; a user's makes up to five.
+@pytest.fixture(scope="session", autouse=True)
+def _small_releases() -> Iterator[None]:
+    """Fewer models and one imagined release, which take most of the time of a small release.
 
-    They take most of the time of a small release. Tests about what they find ask for
-    `all_draws`.
+    A user's has 1,000 models if none are given, and looks for false congestion in up to five
+    imagined releases. Tests about either ask for `usual_models` or `all_draws`.
     """
-    if not FULL:
-        monkeypatch.setattr(congestion, "_LOOK", (LOOK[0], 1))
+    with pytest.MonkeyPatch.context() as patch:
+        if not FULL:
+            patch.setattr(congestion, "_LOOK", (LOOK[0], 1))
+            patch.setattr(population, "SAMPLED", (40, 20))
+        yield
 
 
 @pytest.fixture
-def all_draws(monkeypatch: pytest.MonkeyPatch, _one_draw: None) -> None:
+def all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many imagined releases as a release of a user makes."""
     monkeypatch.setattr(congestion, "_LOOK", LOOK)
+
+
+@pytest.fixture
+def usual_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many models as a release of a user samples."""
+    monkeypatch.setattr(population, "SAMPLED", SAMPLED)
 
 
 @pytest.fixture

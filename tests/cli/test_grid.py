@@ -67,6 +67,7 @@ def test_info_proposes_placeholders_and_a_release_says_nothing_of_them(tmp_path)
     assert "unlimited" not in made.output
 
 
+@pytest.mark.usefixtures("usual_models")
 def test_a_release_says_how_many_models_it_left_out_and_why(tmp_path):
     """Generation hardly covers the load, so that some sampled models are short of it."""
     parts = tables()

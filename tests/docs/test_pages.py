@@ -28,6 +28,7 @@ RUN = [
 ]
 
 
+@pytest.mark.usefixtures("usual_models")
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_every_block_runs_and_gives_what_is_shown(page, tmp_path, monkeypatch):
     folder = tmp_path / "reader"

@@ -153,6 +153,7 @@ def test_the_papers_test_system(rts96, names, method, ledger):
         assert 0 <= made.statement.body["restoration"]["gap"] <= 1
 
 
+@pytest.mark.usefixtures("usual_models")
 def test_the_default_population_is_sampled_around_the_network(network, ledger):
     made = grid.release(
         network, epsilon=1, alpha=5, method="laplace", dataset="tiny", ledger=ledger

@@ -24,7 +24,7 @@ from that on the neighbour to prove anything: the same samples prove a larger sh
 """
 
 _MEMORY = Path("/dev/shm")
-_ENTRIES = 32
+_ENTRIES = 6
 _calls = itertools.count()
 _names = (f"audit {number}" for number in itertools.count(1))
 

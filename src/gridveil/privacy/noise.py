@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
-_CHUNK = 16_384  # draws a call: bounds the memory of OpenDP's lists, and feeds every core
+_version = cache(metadata.version)
+_CHUNK = 16_384  # draws per call: bounds the memory of OpenDP's lists, and feeds every core
 
 
 class NoiseSource(Protocol):
@@ -54,7 +55,7 @@ class SecureNoise:
     @property
     def name(self) -> str:
         """What the statement calls it."""
-        return f"OpenDP {metadata.version('opendp')}, cryptographic generator"
+        return f"OpenDP {_version('opendp')}, cryptographic generator"
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         """Add independent discrete Laplace noise of this scale to every value."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ class Change:
         return {**asdict(self), "columns": list(self.columns)}
 
 
+@cache
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 

@@ -24,6 +24,7 @@ from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.public import PublicNetwork
 
 Floats = NDArray[np.float64]
+SAMPLED = (1000, 200)  # models if none are given, on up to 500 buses and on more
 
 TABLE = {
     "load": "buses",
@@ -372,8 +373,7 @@ def sampled_models(public: PublicNetwork, size: int | None = None) -> tuple[Popu
     """
     models = own_models(public)
     if models is None:
-        if size is None:
-            size = 1000 if len(public.buses) <= 500 else 200
+        size = SAMPLED[len(public.buses) > 500] if size is None else size
         models = sample_population(public, size, private=public.parameters)
     short = {problem.element for problem in models.problems(public)}
     if not short:
