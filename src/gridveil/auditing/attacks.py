@@ -37,7 +37,7 @@ def known(score: Score, name: str = "likelihood ratio") -> Attack:
 
 
 def values() -> Attack:
-    """The outcome itself, where it is one number."""
+    """The outcome itself, if it is one number."""
     return known(lambda outcomes: np.asarray(outcomes, dtype=np.float64).reshape(-1), "value")
 
 

@@ -50,7 +50,7 @@ class Verdict:
         Epsilon: what is promised, and what the outcomes prove it to be at least. None for checks
         that are not about a number.
     confidence
-        Of the proof; 1 where chance plays no part in it.
+        Of the proof; 1 if chance plays no part in it.
     samples
         How many outcomes were taken on each neighbour.
     finding

@@ -157,7 +157,7 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
         pp.create_line_from_parameters(
             net, a - 1, b - 1, 1.0, 0.01 * ohms, x * ohms, 0.0, rating, max_loading_percent=rating
         )
-    # A rating of 0 is no limit.
+    # A rating of 0 stands for no limit.
     pp.create_line_from_parameters(
         net, 0, 2, 1.0, ohms, 9 * ohms, 0.0, 0.0, max_loading_percent=100.0
     )

@@ -110,6 +110,6 @@ def write_raw(path: Path, parts: Mapping[str, Values], show: Callable[[float], s
         f"0, 0, 0, 0, 1 / {note}"
         for (a, b, x), rating in zip(LINES, found["capacity"], strict=True)
     ]
-    # A rating of 0 is no limit.
+    # A rating of 0 stands for no limit.
     lines += ["1, 3, '2', 0.1, 9.0, 0, 0, 0, 0, 0, 0, 0, 0, 1", "0 / END OF BRANCH"]
     path.write_text("\n".join([*lines, "0 / END OF TRANSFORMER", "Q", ""]), encoding="utf-8")

@@ -85,7 +85,7 @@ def alpha(text: str) -> str | dict[str, str]:
         name, equals, value = (part.strip() for part in one.partition("="))
         if not (name and equals and value) or name in found:
             raise InputError(
-                f"--alpha has {text!r}, where one alpha for each parameter is needed.",
+                f"--alpha has {text!r}, and needs one alpha for each parameter.",
                 remedy="Write --alpha 30, or --alpha capacity=30,cost=1.",
             )
         found[name] = value
@@ -101,7 +101,7 @@ def steps(text: str) -> str | dict[str, str]:
         name, colon, value = (part.strip() for part in one.rpartition(":"))
         if not (name and colon and value) or name in found:
             raise InputError(
-                f"--alpha has {text!r}, where a step for each class is needed.",
+                f"--alpha has {text!r}, and needs a step for each class.",
                 remedy="Write --alpha 380kV:100,110kV:20,others:10.",
             )
         found[name] = value
@@ -150,7 +150,7 @@ def costs(text: str) -> tuple[float, float] | float | None:
     if width is not None and 0 <= width <= 1:
         return width
     raise InputError(
-        f"--costs has {text!r}, where a share, a range in $/MWh or none is needed.",
+        f"--costs has {text!r}; it takes a share, a range in $/MWh or none.",
         remedy="Write --costs 12.5%, --costs 80:100 or --costs none.",
     )
 
@@ -166,7 +166,7 @@ def rules(given: list[str] | None) -> str | dict[str, str] | None:
         name, colon, rule = (part.strip() for part in one.partition(":"))
         if not colon or name in found:
             raise InputError(
-                f"--only has {one!r}, where one rule for each parameter is needed.",
+                f"--only has {one!r}, and needs one rule for each parameter.",
                 remedy="Write --only 'voltage>=220', or --only 'capacity:voltage>=220' --only "
                 "'load:zone=1'.",
             )

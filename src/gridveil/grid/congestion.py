@@ -48,7 +48,7 @@ class Congestion:
         How much dearer they make the models, mean in %.
     noise
         The same for noise on limits that are wide enough: the least and the most of some draws,
-        which end once they are clear; None where `cost` is too little to matter.
+        which end once they are clear; None if `cost` is too little to matter.
     """
 
     cost: float
@@ -74,7 +74,7 @@ class Congestion:
 
 
 def congestion(task: Task, prepared: Prepared, outcome: Outcome) -> Congestion | None:
-    """Look at what released limits do; None where capacities are public, or it can't be told.
+    """Look at what released limits do; None if capacities are public, or it can't be told.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class _Models:
 
 
 def _dearer(one: Solutions, without: Solutions) -> float | None:
-    """How much dearer the models are, mean in %; None where no model tells."""
+    """How much dearer the models are, mean in %; None if no model tells."""
     known = np.isfinite(one.cost) & np.isfinite(without.cost) & (without.cost != 0)
     if not known.any():
         return None

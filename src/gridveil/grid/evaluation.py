@@ -48,7 +48,7 @@ class ParameterError:
     real_total, released_total
         Sums of the entries.
     clipped
-        How many real values lay outside the public range and were clipped; None where no range
+        How many real values lay outside the public range and were clipped; None if no range
         was given.
     limits
         The public range.
@@ -80,7 +80,7 @@ class Evaluation:
         The price of broken limits in costs on the released network, $/MWh.
     population_with_curves, unseen_with_curves
         The same against the real cost curves and constants, which is what a user of the data
-        sees; None where linear costs are the real ones.
+        sees; None if linear costs are the real ones.
     controls
         Errors, on the models that the release never saw, of networks that take no epsilon: by what
         they are. A release that is no better than these is of no use.
@@ -273,7 +273,7 @@ def _steps(
 
 
 def _plain(errors: ModelErrors | None) -> dict[str, Any] | None:
-    """The figures as JSON can hold them: None where there is none."""
+    """The figures as JSON can hold them: None if there is none."""
     if errors is None:
         return None
     return {n: value if math.isfinite(value) else None for n, value in asdict(errors).items()}

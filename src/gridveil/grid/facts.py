@@ -37,11 +37,11 @@ _OF_PARAMETERS = {
     "a nominal power) move together: a change of that number is one of several entries.",
 }
 _SLOPES = (
-    "Released costs are linear, one slope a unit: a cost curve is replaced by its mean slope "
+    "Released costs are linear, one slope per unit: a cost curve is replaced by its mean slope "
     "between the limits of its unit, and constants are replaced by 0."
 )
 _COEFFICIENTS = (
-    "Released costs are linear, one slope a unit: since generator limits are private too, a "
+    "Released costs are linear, one slope per unit: since generator limits are private too, a "
     "polynomial cost is replaced by its linear coefficient, and its quadratic term and constant "
     "by 0."
 )

@@ -42,17 +42,17 @@ class ModelErrors:
         The share of them without one on the released network, %.
     cost_error
         The paper's ``Delta C``: mean of ``|C(real) - C^R(released)| / C(real)``, %, over the
-        models that cost something; nan where none does.
+        models that cost something; nan if none does.
     penalised
         In how many of them ``C^R`` holds penalties for broken limits.
     bias
-        The same with its sign: above 0 where the released network is dearer.
+        The same with its sign: above 0 if the released network is dearer.
     price_error
-        Mean error of nodal prices, $/MWh, over the models that both networks serve; nan where
+        Mean error of nodal prices, $/MWh, over the models that both networks serve; nan if
         there are none.
     missed, added
         Of the pairs of a model and a line that is congested in it on the real network, the share
-        that is not on the released one, %; and the other way round. nan where there are no such
+        that is not on the released one, %; and the other way round. nan if there are no such
         pairs.
     """
 
@@ -171,7 +171,7 @@ class AcErrors:
     loss_error: float
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as JSON can hold them: None where there is none."""
+        """The figures as JSON can hold them: None if there is none."""
         return {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
 
 

@@ -37,7 +37,7 @@ def bus_positions(network: Network) -> Floats:
 
 
 def mapped_positions(network: Network) -> Floats | None:
-    """The coordinates of the file, within the unit square; None where it has too few of them.
+    """The coordinates of the file, within the unit square; None if it has too few of them.
 
     A bus without any is drawn among its neighbours. Degrees are drawn as on a map: those of
     longitude get narrower towards the poles.

@@ -78,14 +78,14 @@ def prospects(network: Network) -> Prospects:
 
 
 def placeholder_words(network: Network) -> list[str]:
-    """A proposal for ratings that are no limits."""
+    """A proposal for ratings that limit nothing."""
     rated = network.branches.capacity
     count = int((np.isfinite(rated) & (rated >= PLACEHOLDER)).sum())
     if not count:
         return []
     return [
         f"{count:,} branches have ratings of {PLACEHOLDER:,.0f} MW or more, which are often "
-        "placeholders. If they are, and it is no secret which lines have one, release with "
+        "placeholders. If they are, and everybody may know which lines have one, release with "
         f"--unlimited-above {PLACEHOLDER:.0f}."
     ]
 

@@ -149,7 +149,7 @@ def _loading(
 ) -> Floats | None:
     """Mean loading of every branch over the models that are served, 0 without a limit.
 
-    None where no model is served.
+    None if no model is served.
     """
     assert solutions.flow is not None
     if not served.any():

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def read_json(text: str | bytes) -> Any:
-    """What a JSON text holds; None where it is no JSON, or holds numbers that are not finite."""
+    """What a JSON text holds; None if it is not JSON, or holds numbers that are not finite."""
     try:
         return json.loads(text, parse_float=_finite, parse_constant=_finite, parse_int=_whole)
     except (ValueError, RecursionError):

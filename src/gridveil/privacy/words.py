@@ -14,9 +14,9 @@ from gridveil.errors import show_exact
 from gridveil.privacy.adjacency import ALTOGETHER, ENTRY, RELATIVE, Adjacency
 from gridveil.privacy.record import neighbour_json
 
-# Above the first an epsilon promises next to nothing; above the second exp(epsilon) is no figure.
+# Above the first an epsilon promises next to nothing; above the second exp(epsilon) means nothing.
 WEAK, _LARGE = 10, math.log(1e6)
-# Above this an epsilon of the whole range is no figure to go by.
+# Above this an epsilon of the whole range says nothing.
 _NOTHING = 100
 
 
@@ -193,7 +193,7 @@ def largest_factor(epsilon: Fraction) -> str:
 
 
 def show_steps(ledger: Mapping[str, Any]) -> str:
-    """The steps that the total of all releases is about, in words: one size a parameter."""
+    """The steps that the total of all releases is about, in words: one size per parameter."""
     reference = ledger["reference_alpha"]
     return " or ".join(
         show_step(Fraction(one["alpha"]), one["unit"])

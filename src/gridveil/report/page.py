@@ -122,7 +122,7 @@ class Section:
 
     @property
     def paragraphs(self) -> Sequence[str]:
-        """The text, a paragraph each."""
+        """The paragraphs of the text."""
         return (self.text,) if isinstance(self.text, str) else self.text
 
 

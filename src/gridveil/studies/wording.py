@@ -56,7 +56,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def failures(found: pd.DataFrame) -> list[str]:
-    """A paragraph about runs of which a restoration failed, where there are any."""
+    """A paragraph about runs of which a restoration failed, if there are any."""
     some = int((found.failed > 0).sum())
     if not some:
         return []

@@ -24,7 +24,7 @@ def inadequate(
     Parameters
     ----------
     load, p_min, p_max
-        Multipliers of the models, or None where all are 1.
+        Multipliers of the models, or None if all are 1.
     size
         How many models.
     network
@@ -54,13 +54,13 @@ def hopeless(
     Parameters
     ----------
     load, p_min, p_max
-        Multipliers of the models, or None where all are 1.
+        Multipliers of the models, or None if all are 1.
     low, high
         The network with every private value at the lower, and at the upper end of its range.
 
     Returns
     -------
-    One answer a model; a single one where all models are alike.
+    One answer per model; a single one if all models are alike.
     """
     # Limits may be infinite, and then nothing is hopeless.
     with np.errstate(invalid="ignore"):

@@ -76,7 +76,7 @@ def public_facts(network: Any, table: str) -> dict[str, NDArray[Any]]:
 
 
 def _of_buses(network: Any) -> dict[str, NDArray[Any]]:
-    """Voltages (kV), areas and zones, where the source of the network has them."""
+    """Voltages (kV), areas and zones, if the source of the network has them."""
     source = network.source
     if not isinstance(source, Source):
         return {}
@@ -163,7 +163,7 @@ def _sums(places: Any, weights: Any, count: int) -> Floats:
 
 
 def _generators(public: PublicNetwork) -> tuple[Floats, Texts]:
-    """Voltage, how many units share the bus, and the cost of a MWh, where it is public."""
+    """Voltage, how many units share the bus, and the cost of a MWh, if it is public."""
     units: Any = public.generators
     voltage = _voltage(public)[units.bus]
     shared = np.bincount(units.bus, minlength=len(public.buses))[units.bus]
@@ -180,7 +180,7 @@ def _generators(public: PublicNetwork) -> tuple[Floats, Texts]:
 
 
 def _voltage(public: PublicNetwork) -> Floats:
-    """Voltages of the buses in kV; all 1 where the source does not tell."""
+    """Voltages of the buses in kV; all 1 if the source does not tell."""
     known = public_facts(public, "buses").get("voltage")
     if known is None:
         return np.ones(len(public.buses))
@@ -188,7 +188,7 @@ def _voltage(public: PublicNetwork) -> Floats:
 
 
 def _charging(public: PublicNetwork) -> Floats:
-    """Charging susceptance of the branches, per unit; 0 where the source does not tell."""
+    """Charging susceptance of the branches, per unit; 0 if the source does not tell."""
     source = public.source
     if isinstance(source, Source) and source.kind == "matpower":
         from gridveil.grid.io.matpower import tables as mt

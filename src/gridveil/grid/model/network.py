@@ -93,7 +93,7 @@ class Buses(Table):
     Parameters
     ----------
     name
-        One unique name a bus, as in the source.
+        One unique name per bus, as in the source.
     load
         Active load in MW; may be negative. Shunt conductance at 1 p.u. is in ``shunt``.
     shunt
@@ -127,7 +127,7 @@ class Generators(Table):
     Parameters
     ----------
     name
-        One unique name a unit.
+        One unique name per unit.
     bus
         Place of its bus in the bus table.
     p_min, p_max
@@ -139,7 +139,7 @@ class Generators(Table):
     points
         Piecewise-linear cost: for each unit None, or an array of breakpoints ``(MW, $/h)``.
     q_min, q_max
-        Limits of reactive power in Mvar; infinite where there are none.
+        Limits of reactive power in Mvar; infinite if there are none.
     """
 
     bus: Ints
@@ -172,7 +172,7 @@ class Branches(Table):
     Parameters
     ----------
     name
-        One unique name a branch.
+        One unique name per branch.
     from_bus, to_bus
         Places of its ends in the bus table.
     resistance, reactance
@@ -182,10 +182,10 @@ class Branches(Table):
     shift
         Phase shift in degrees.
     capacity
-        Limit of the power at either end; infinite where there is none. It limits active power (MW)
+        Limit of the power at either end; infinite if there is none. It limits active power (MW)
         in DC and apparent power (MVA) in AC.
     angle_min, angle_max
-        Limits of the angle difference in degrees; infinite where there are none.
+        Limits of the angle difference in degrees; infinite if there are none.
     in_service
         Whether it takes part.
     charging, conductance
@@ -247,7 +247,7 @@ class Network:
         return replace(self, buses=replace(self.buses, load=as_floats(load, "load")))
 
     def with_limits(self, p_min: ArrayLike, p_max: ArrayLike) -> Network:
-        """The same network with other generator limits (MW, one of each a generator)."""
+        """The same network with other generator limits (MW, one of each per generator)."""
         low, high = as_floats(p_min, "p_min"), as_floats(p_max, "p_max")
         return replace(self, generators=replace(self.generators, p_min=low, p_max=high))
 

@@ -52,7 +52,7 @@ class Parameter(ABC):
     table, columns, unit
         Where its values are in a network, and their unit.
     slack
-        What its Lipschitz cost may buy, or None where the cost itself is Lipschitz.
+        What its Lipschitz cost may buy, or None if the cost itself is Lipschitz.
     why
         Why the cost moves no further than `steepness` says, for the statement.
     keep
@@ -92,11 +92,11 @@ class Parameter(ABC):
 
     @abstractmethod
     def factors(self, models: Population) -> Sequence[Floats | None]:
-        """The public multipliers of the models, one array a column of the parameter."""
+        """The public multipliers of the models, one array per column of the parameter."""
 
     @abstractmethod
     def slopes(self, solutions: Solutions) -> Sequence[Floats]:
-        """What one more unit of a model's own values adds to its cost, one array a column."""
+        """What one more unit of a model's own values adds to its cost, one array per column."""
 
     def slope(self, solutions: Solutions, models: Population, public: PublicNetwork) -> Floats:
         """How the cost of every model changes with the private entries: ``(models, entries)``."""
@@ -112,7 +112,7 @@ class Parameter(ABC):
         return price * self.largest_factor(public, models)
 
     def largest_factor(self, public: PublicNetwork, models: Population) -> Fraction:
-        """The largest multiplier of an entry in any model; 1 where there are none."""
+        """The largest multiplier of an entry in any model; 1 if there are none."""
         largest = 0.0
         for column, factor in zip(self.columns, self.factors(models), strict=True):
             mask = public.support[column]

@@ -251,8 +251,8 @@ def _check_share(public: PublicNetwork, name: str, *, published: bool) -> None:
         )
     if published:
         raise InputError(
-            "The total load is public, so two loads move by the same amount: that is no share of "
-            "each.",
+            "The total load is public, so two loads move by the same amount: that is not a share "
+            "of each.",
             remedy="Give alpha in MW, or leave published_total out.",
         )
     if (public.signs[public.parts[name]] < 0).any():

@@ -82,7 +82,7 @@ class PublicNetwork:
     parameters
         What is private.
     support
-        Which entries of the private columns are private (public knowledge), one array a column.
+        Which entries of the private columns are private (public knowledge), one array per column.
         The others are 0 (infinite for capacities), or were declared public.
     signs
         +1 or -1 for every private value: its sign, which is public as the support is.
@@ -126,12 +126,12 @@ class PublicNetwork:
 
     @property
     def low(self) -> Floats:
-        """The lower end of every private value: that of its range, or 0 where its sign is +."""
+        """The lower end of every private value: that of its range, or 0 if its sign is +."""
         return np.concatenate([low for low, _ in self._boxes()])
 
     @property
     def high(self) -> Floats:
-        """The upper end of every private value: that of its range, or 0 where its sign is -."""
+        """The upper end of every private value: that of its range, or 0 if its sign is -."""
         return np.concatenate([high for _, high in self._boxes()])
 
     def _boxes(self) -> list[tuple[Floats, Floats]]:
@@ -164,7 +164,7 @@ class PublicNetwork:
         return found
 
     def with_values(self, values: ArrayLike) -> Network:
-        """A whole network, with these values (one a private entry) in place of the private ones.
+        """A whole network, with these values (one per private entry) in place of the private ones.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class PublicNetwork:
         vector = as_floats(values, what)
         if vector.shape != (self.entries,) or np.isnan(vector).any():
             raise InputError(
-                f"{what} needs {self.entries} numbers, one a private entry; "
+                f"{what} needs {self.entries} numbers, one per private entry; "
                 f"an array of shape {vector.shape} came, or some of it is missing."
             )
         tables: dict[str, Any] = {name: getattr(self, name)._table for name in TABLES}

@@ -103,7 +103,7 @@ def default_range(network: Network, parameters: tuple[str, ...], name: str) -> R
 
 
 def _public_sizes(network: Network, parameters: tuple[str, ...]) -> tuple[float, float, float]:
-    """Total load, generation and line capacity in MW: each 0 where it is private or unknown."""
+    """Total load, generation and line capacity in MW: each 0 if it is private or unknown."""
     load = generation = lines = 0.0
     if "load" not in parameters:
         on = network.buses.in_service

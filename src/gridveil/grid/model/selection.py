@@ -1,4 +1,4 @@
-"""Which entries of a parameter are protected, where its owner does not protect all of them.
+"""Which entries of a parameter are protected, if its owner does not protect all of them.
 
 An owner may declare a part of a parameter public: by a rule about public facts (voltage level,
 kind, name, area), or by a number from which ratings count as placeholders for "no limit". A rule
@@ -81,7 +81,7 @@ class Declared:
         return round(math.sqrt(1 / factor**2 - 1), 6)
 
     def protects(self, parameter: str) -> str:
-        """What of a parameter is protected, in words; empty where all of it is."""
+        """What of a parameter is protected, in words; empty if all of it is."""
         parts = [self.only[parameter]] if parameter in self.only else []
         if parameter == "capacity" and self.unlimited_above is not None:
             parts.append(f"below {self.unlimited_above:.10g} MW")
@@ -111,7 +111,7 @@ class Declared:
         return network.with_capacity(np.where(rated >= self.unlimited_above, np.inf, rated))
 
     def support(self, network: Network, parameter: str) -> dict[str, Bools]:
-        """Which entries of a parameter are private, one array a column.
+        """Which entries of a parameter are private, one array per column.
 
         Of the protected elements those with a limit, or with a value that is not 0.
         """

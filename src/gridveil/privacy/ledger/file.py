@@ -1,6 +1,6 @@
 """The ledger's file: how entries are stored, read back and checked.
 
-SQLite, written ahead and synchronised, one immediate transaction an entry. SQLite drops a damaged
+SQLite, written ahead and synchronised, one immediate transaction per entry. SQLite drops a damaged
 log without a word, so an entry is moved from the log into the file before anything is done that it
 is for. All this is done under a lock on the file itself (`lock`): SQLite's belong to its name. With
 the lock held, `write` calls back into the ledger, which checks the charge.
