@@ -178,7 +178,7 @@ def test_the_ledger_counts_factors_and_keeps_amounts_apart(tmp_path):
         ({"parameter": "cost", "limits": (1, 100)}, "can't be a share"),
         ({"parameter": "load", "limits": (0, 1000)}, "begin above 0"),
         ({"parameter": "load", "limits": (1, 1000), "total_share": "40%"}, "share of each"),
-        ({"parameter": "load", "limits": (1, 1000), "published_total": 8000}, "no share"),
+        ({"parameter": "load", "limits": (1, 1000), "published_total": 8000}, "not a share"),
         ({"catalogue": [105, 240]}, "catalogue"),
         ({"alpha": "0.01%"}, "0.01%"),
         ({"alpha": "30%", "limits": (100, 110)}, "more than the whole range"),
