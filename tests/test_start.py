@@ -57,3 +57,8 @@ def test_a_part_is_loaded_when_it_is_used_and_what_it_seldom_needs_later():
     there = loaded("import gridveil as gv; gv.wind; gv.grid")
     assert {"gridveil.grid", "gridveil.wind"} <= there
     assert there & SELDOM == set()
+
+
+def test_a_study_loads_what_it_needs_and_no_other_study():
+    assert not {"gridveil.wind", "gridveil.grid"} & loaded("import gridveil.studies")
+    assert "gridveil.grid" in loaded("from gridveil.studies import Fig4")

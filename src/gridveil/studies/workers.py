@@ -22,7 +22,6 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from gridveil.errors import GridveilError, InputError, NotPrivateWarning
-from gridveil.grid.opf.workers import connect
 from gridveil.studies.plan import Measures, Plan, Run
 
 Result = tuple[Run, Measures]
@@ -65,6 +64,8 @@ def _send(pipe: Connection, run: Run) -> None:
 
 def by_cluster(plan: Plan, shared: Any, runs: Sequence[Run], address: str) -> Iterator[Result]:
     """Results of runs as they come, from the Dask cluster with this scheduler address."""
+    from gridveil.grid.opf.workers import connect  # loaded here: it needs all of the grid package
+
     with connect(address) as client:
         from distributed import as_completed
 
