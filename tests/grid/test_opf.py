@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from gridveil.errors import InputError
 from gridveil.grid.model.population import Population
+from gridveil.grid.opf import quadratic as quadratic_module
 from gridveil.grid.opf.engine import Engine, Status, solve_population
+from gridveil.grid.opf.quadratic import QuadraticModel
 
 seeds = st.integers(0, 10_000)
 FEW = settings(max_examples=25)
@@ -72,6 +74,33 @@ def test_quadratic_costs_are_exact(seed, model):
     found = solve_population(network, model=model, slack_price=price)
     assert agree(found.cost[0], reference_cost(network, model=model, price=price))
     assert found.certified.all()
+
+
+def test_rows_that_do_not_bind_for_long_are_dropped_and_come_back(monkeypatch):
+    down = np.linspace(1.5, 0.5, 8)
+    models = Population(16, load=np.concatenate([down, down[::-1]])[:, None] * np.ones(9))
+    counts, real = [], QuadraticModel.load
+
+    def counted(self, batch, k):
+        real(self, batch, k)
+        counts.append(len(self.rows.place))
+        assert len(self._branch_rows) == len(self.rows.place) == self.rows.has.sum()
+
+    monkeypatch.setattr(QuadraticModel, "load", counted)
+    costs: dict[int, list[float]] = {0: [], 100: []}
+    steps = {}
+    for idle, known in costs.items():
+        monkeypatch.setattr(quadratic_module, "IDLE", idle)
+        counts.clear()
+        for seed in range(6):
+            network = random_network(seed, buses=9, curved=True, tight=0.8)
+            found = solve_population(network, models, model="relaxed", slack_price=90.0)
+            assert found.certified.all()
+            known.extend(found.cost)
+        steps[idle] = np.diff(np.reshape(counts, (6, 16)), axis=1)
+    np.testing.assert_allclose(costs[0], costs[100], rtol=1e-8)
+    assert steps[0].min() < 0 < steps[0][:, 8:].max()
+    assert steps[100].min() >= 0
 
 
 @FEW

@@ -21,6 +21,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+# A branch row that did not bind in so many solutions is dropped: every row makes each step of an
+# interior point dearer, and one that is missed comes back.
+IDLE = 4
+# A price is none below this share of the largest price of all.
+NO_PRICE = 1e-7
+
 
 @dataclass(frozen=True)
 class InteriorWay:
@@ -50,11 +56,14 @@ class QuadraticModel(Solver):
         self.rows = Rows(form.flows.height)
         self._way = way or InteriorWay()
         self._branch_rows: list[Floats] = []
+        # For how many models each row has not bound.
+        self._idle: Ints = np.zeros(0, dtype=np.int64)
         self._kept: _Rows | None = None
 
     def load(self, batch: Batch, k: int) -> None:
         """Take the numbers of model `k`."""
         self._batch, self._k = batch, k
+        self._drop()
 
     def add(self, places: Ints) -> None:
         """Add rows `sign F x - v <= room`."""
@@ -62,6 +71,18 @@ class QuadraticModel(Solver):
         table = signs[:, None] * self.form.flows.rows(lines)[:, self.form.columns.bus]
         self._branch_rows.extend(np.where(np.abs(table) > NEGLIGIBLE, table, 0.0))
         self.rows.extend(places)
+        self._idle = np.concatenate([self._idle, np.zeros(len(places), dtype=np.int64)])
+        self._kept = None
+
+    def _drop(self) -> None:
+        """Drop the rows that did not bind for long."""
+        idle = np.flatnonzero(self._idle > IDLE)
+        if len(idle) == 0:
+            return
+        self.rows.drop(idle)
+        gone = set(idle.tolist())
+        self._branch_rows = [row for k, row in enumerate(self._branch_rows) if k not in gone]
+        self._idle = np.delete(self._idle, idle)
         self._kept = None
 
     def run(self) -> Answer:
@@ -86,6 +107,7 @@ class QuadraticModel(Solver):
             return without_numbers(outcome, self.form)
         z = np.array(found.z) * price
         duals = z[islands : islands + len(self.rows.place)]
+        self._idle = np.where(duals > NO_PRICE * price, 0, self._idle + 1)
         x = np.array(found.x)[: len(self.form.columns)] * unit
         return Answer(outcome, x, -z[:islands], self.rows.spread(duals))
 
