@@ -126,7 +126,8 @@ FORMATS = {
     "pandapower": "pandapower",
     "pypsa": "PyPSA",
     "psse": "PSS/E",
-    "powsybl": "XIIDM, CGMES, UCTE, IEEE-CDF (written as XIIDM)",
+    "cgmes": "CGMES",
+    "powsybl": "XIIDM, UCTE, IEEE-CDF (written as XIIDM)",
 }
 
 

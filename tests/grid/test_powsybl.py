@@ -389,7 +389,6 @@ def test_elements_that_are_declared_public_keep_what_they_have(tmp_path):
 @pytest.mark.parametrize(
     ("suffix", "kind", "name"),
     [
-        ("zip", "CGMES", "eurostag_tutorial_example1_network"),
         ("zip", "CGMES", "four_substations_node_breaker_network"),
         ("xiidm", "XIIDM", "four_substations_node_breaker_network"),
     ],

@@ -9,7 +9,10 @@ import base64
 import math
 import re
 import struct
+import zipfile
+from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -124,3 +127,23 @@ def _values(values):
         yield values.astype(np.float64)
     else:
         yield "\n".join(map(str, values)).encode()
+
+
+def speak_in_cgmes(path: Path, said: Sequence[str]) -> None:
+    """Numbers in descriptions, properties that nobody knows and comments of a CGMES model."""
+    with zipfile.ZipFile(path) as packed:
+        files = {name: packed.read(name).decode() for name in packed.namelist()}
+    assert any("SvPowerFlow" in text for text in files.values())
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, text in files.items():
+            # What does not add up at a bus would be another load.
+            lines = re.sub(r"<cim:SvInjection.*?</cim:SvInjection>", "", text, flags=re.S)
+            lines = lines.splitlines()
+            for at, line in enumerate(lines):
+                if line.strip().startswith("</cim:"):
+                    one = said[at % len(said)]
+                    lines[at] = (
+                        f"<cim:IdentifiedObject.description>{one}</cim:IdentifiedObject.description>"
+                        f"<cim:Unknown.rating>{one}</cim:Unknown.rating><!-- {one} -->{line}"
+                    )
+            packed.writestr(name, "\n".join(lines))

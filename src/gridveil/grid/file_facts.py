@@ -21,6 +21,7 @@ KINDS = {
     "pandapower": "a pandapower net",
     "pypsa": "a PyPSA network",
     "psse": "a PSS/E case",
+    "cgmes": "a CGMES model",
     "powsybl": "a network that pypowsybl reads",
 }
 

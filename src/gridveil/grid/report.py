@@ -45,11 +45,9 @@ _SNIPPETS = {
     ),
     ".json": (Snippet("pandapower", "import pandapower\n\nnet = pandapower.from_json({name!r})"),),
     ".nc": (Snippet("PyPSA", "import pypsa\n\nnetwork = pypsa.Network({name!r})"),),
-    ".raw": (
-        Snippet("pypowsybl", "import pypowsybl\n\nnetwork = pypowsybl.network.load({name!r})"),
-    ),
-    ".xiidm": (
-        Snippet("pypowsybl", "import pypowsybl\n\nnetwork = pypowsybl.network.load({name!r})"),
+    **dict.fromkeys(
+        (".raw", ".xiidm", ".zip"),
+        (Snippet("pypowsybl", "import pypowsybl\n\nnetwork = pypowsybl.network.load({name!r})"),),
     ),
 }
 _MODELS = Snippet(

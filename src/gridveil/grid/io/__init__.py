@@ -24,7 +24,7 @@ population, or None; PyPSA has it (its snapshots).
 declares them public; PyPSA has none.
 
 ``limit_names(data)`` are the limits that lines have beside their capacity: durations, sides,
-further ratings. MATPOWER, PSS/E and powsybl have it.
+further ratings. MATPOWER, PSS/E, CGMES and powsybl have it.
 
 ``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
 and what to do; pandapower has it.
@@ -67,11 +67,12 @@ SUFFIXES = {
     ".json": "pandapower",
     ".nc": "pypsa",
     ".raw": "psse",
-    **dict.fromkeys((".xiidm", ".iidm", ".zip", ".uct", ".txt"), "powsybl"),
+    ".zip": "cgmes",
+    **dict.fromkeys((".xiidm", ".iidm", ".uct", ".txt"), "powsybl"),
 }
 """Formats by the ends of their files; of several ends the first is what a release is written as."""
-OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA", "powsybl": "pypowsybl"}
-"""Formats of packages whose objects are networks, and these packages as people write them."""
+OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA", "powsybl": "pypowsybl", "cgmes": "CGMES"}
+"""Formats that other packages read, whose objects may be networks, as people write them."""
 PACKAGES = {"powsybl": "pypowsybl"}
 """What a package is called where it is not called as its format."""
 _OTHER_LOGS = {"pypowsybl": ("powsybl",)}  # logs whose names do not begin with the package's
@@ -84,7 +85,8 @@ class Source:
     Parameters
     ----------
     kind
-        The format: ``"matpower"``, ``"pandapower"``, ``"pypsa"``, ``"psse"`` or ``"powsybl"``.
+        The format: ``"matpower"``, ``"pandapower"``, ``"pypsa"``, ``"psse"``, ``"cgmes"`` or
+        ``"powsybl"``.
     data
         What the format's module keeps; its own business.
     private

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gridveil.grid.io import fate_operators
+from gridveil.grid.io import fate_cgmes, fate_operators
 from gridveil.grid.io.fate_words import (
     AT_SNAPSHOT,
     CHARACTERISTICS,
@@ -121,6 +121,7 @@ KEPT: dict[str, dict[str, str]] = {
         "network": "snapshot",
     },
     **fate_operators.KEPT,
+    "cgmes": fate_cgmes.KEPT,
 }
 
 RULES: dict[str, tuple[Rule, ...]] = {
@@ -392,4 +393,5 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("network", "objective", EVERY, "dropped", RESULTS),
     ),
     **fate_operators.RULES,
+    "cgmes": fate_cgmes.RULES,
 }

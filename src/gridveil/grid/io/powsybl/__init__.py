@@ -116,11 +116,15 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
     InputError
         If the network did not come from such a file, or a value has no place in it.
     """
-    tree = source_of(network, "powsybl").data
-    root = copy.deepcopy(tree.root)
-    before, layout = build(Tree(root, tree.origin))
+    _save(text_of(changed_tree(source_of(network, "powsybl").data, network).root), path)
+
+
+def changed_tree(tree: Tree, network: Network) -> Tree:
+    """A tree with the values of a network that came from it."""
+    found = Tree(copy.deepcopy(tree.root), tree.origin)
+    before, layout = build(found)
     put(layout, before, network)
-    _save(text_of(root), path)
+    return found
 
 
 def write_release(

@@ -30,7 +30,8 @@ CARRIERS = {
 }
 """Elements that have the values of a parameter."""
 _TEXTS = ("name", "pairingKey", "geographicalTags", "tso", "country")
-_LABEL = re.compile(r"[\w #/+-]{1,60}")
+LABEL = re.compile(r"[\w #/+-]{1,60}")
+"""Texts that are kept of elements without a private number."""
 _SIDES = {f"{tag}{side}": tag for tag in ("operationalLimitsGroup",) for side in ("", *"123")}
 _SIDES |= {f"{tag}TapChanger{side}": f"{tag}TapChanger" for tag in ("ratio", "phase") for side in
            ("", *"123")}  # fmt: skip
@@ -41,8 +42,8 @@ def strip(tree: Tree, parameters: str | Sequence[str], protected: Protected | No
     """A new tree with what all of `parameters` have on their allow-lists, and nothing else."""
     private = check_parameters(parameters)
     network, layout = build(tree)
-    hidden = _hidden(layout, private, protected or {})
-    renamed = _renamed(tree.root, private, hidden)
+    hidden = hidden_of(layout, private, protected or {})
+    renamed = renamed_ids(tree.root, private, hidden)
     bare = Tree(_copy(tree.root, private, hidden, renamed), tree.origin)
     bare.root.set("id", "release")
     if "capacity" in private:
@@ -70,7 +71,7 @@ def columns(tree: Tree) -> dict[str, tuple[str, ...]]:
     return {**{table: tuple(names) for table, names in found.items()}, "more": tuple(rest)}
 
 
-def _hidden(
+def hidden_of(
     layout: Layout, private: Sequence[str], protected: Protected
 ) -> dict[int, tuple[str, ...]]:
     """The private parameters of every element of which not all are protected."""
@@ -94,7 +95,7 @@ def _hidden(
     }
 
 
-def _renamed(
+def renamed_ids(
     root: ET.Element, private: Sequence[str], hidden: Mapping[int, tuple[str, ...]]
 ) -> dict[str, str]:
     """New ids, by the old ones, of the elements that have a private number."""
@@ -126,7 +127,7 @@ def _copy(
     kept = copied("powsybl", table, names)
     found = ET.Element(element.tag)
     for name, value in element.attrib.items():
-        if _column(table, name) in kept and (name not in _TEXTS or _LABEL.fullmatch(value)):
+        if _column(table, name) in kept and (name not in _TEXTS or LABEL.fullmatch(value)):
             found.set(name, value)
     if element.get("id") in renamed:
         found.set("id", renamed[element.attrib["id"]])

@@ -198,7 +198,8 @@ def _tie_ends(root: ET.Element, places: Places) -> dict[str, int]:
     for tie in elements(root, "tieLine"):
         pair = [tie.get(f"danglingLineId{side}", "") for side in "12"]
         if all(name in halves for name in pair):
-            voltage = places.voltages[places.of(halves[pair[0]])[0]]
+            # The lower one: which half comes first depends on ids.
+            voltage = min(places.voltages[places.of(halves[name])[0]] for name in pair)
             found |= dict.fromkeys(pair, places.add(f"{tie.get('id', '')} border", voltage))
     return found
 

@@ -1,0 +1,296 @@
+"""CGMES: the profiles that European operators exchange, in a zip file.
+
+pypowsybl reads them (CGMES 2.4.15 and 3.0), and the network is the one that `powsybl` makes of its
+XIIDM: the same buses, branches and capacities. What is written are the files themselves:
+
+- **for their owner**: every profile as it was, with changed numbers in it;
+- **a release**: the profiles EQ, SSH and TP, and those of boundaries, built resource by resource
+  from the allow-list of `fates`. States (SV), layouts and positions of diagrams, dynamics are not
+  in it. A zip file has neither times nor packed bytes, and its order follows from public ids.
+
+Limits of a line (`OperationalLimit` of its terminals, or of itself) are one capacity, loads are
+powers of the SSH profile (or those of EQ), generator limits those of generating units. A model with
+HVDC lines, or with loads or machines of other classes than these, is released as XIIDM: a note says
+so.
+
+Before anything is charged a release with public numbers in the place of private ones is read by
+pypowsybl, and refused if one of them does not come back.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridveil.errors import InputError
+from gridveil.grid.io import Protected, powsybl, protected_elements, source_of, unlogged, writable
+from gridveil.grid.io.cgmes.places import (
+    Places,
+    Unplaced,
+    check_shared,
+    load_id,
+    places,
+    put_limits,
+    put_powers,
+)
+from gridveil.grid.io.cgmes.rdf import (
+    MODEL,
+    SCHEMAS,
+    Graph,
+    NotCgmes,
+    column,
+    local,
+    read_profiles,
+    schema,
+    write_zip,
+)
+from gridveil.grid.io.cgmes.release import new_id, profiles, shown
+from gridveil.grid.io.fate_cgmes import KEPT
+from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
+from gridveil.grid.io.powsybl.tables import build
+from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements
+from gridveil.grid.model.network import Bools, Floats, Network
+from gridveil.grid.model.parameters import check_parameters
+
+__all__ = ["bus_facts", "columns", "read", "strip", "why_none", "write", "write_release"]
+
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A CGMES model: its network as XIIDM, its RDF, and what is where in it.
+
+    `ids` are the ids of the files by those of the tree, if they differ.
+    """
+
+    tree: Tree
+    graph: Graph = field(repr=False)
+    places: Places = field(repr=False)
+    ids: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+@unlogged("pypowsybl")
+def read(source: str | os.PathLike[str]) -> Network:
+    """Read a CGMES model in a zip file; another network in one is read as `powsybl` does.
+
+    Raises
+    ------
+    InputError
+        If pypowsybl is not installed, or the file is not a network.
+    """
+    network = powsybl.read(source)
+    tree = source_of(network, "powsybl").data
+    try:
+        graph = Graph(read_profiles(Path(source)))
+    except NotCgmes:
+        return network
+    try:
+        if elements(tree.root, "hvdcLine"):
+            raise Unplaced("DCLineSegment")
+        model = Model(tree, graph, places(graph, build(tree)[1]))
+    except Unplaced as other:
+        why = f"with {other} it can't be written as CGMES" if str(other) else "SV has loads"
+        note = f"a release of this model is XIIDM: {why}"
+        return replace(network, notes=(*network.notes, note))
+    return replace(network, source=replace(source_of(network, "powsybl"), kind="cgmes", data=model))
+
+
+def write(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write the model with nothing changed but what was changed in the network.
+
+    It is for its owner: names, descriptions and results of the files are in it.
+    """
+    model: Model = source_of(network, "cgmes").data
+    graph = model.graph.copied()
+    before, _ = build(model.tree)
+    tree = powsybl.changed_tree(model.tree, network)
+    changed: Bools = before.branches.capacity != network.branches.capacity
+    if np.isinf(network.branches.capacity[changed]).any():
+        raise InputError(
+            "A line has no limit that had one, which is not written into CGMES.",
+            remedy="Give it a large one.",
+        )
+    put_limits(graph, model.places, network.branches.capacity, changed, {})
+    put_powers(graph, model.places, build(tree)[1])
+    _save(graph, path)
+
+
+def strip(
+    model: Model, parameters: str | Sequence[str], protected: Protected | None = None
+) -> Model:
+    """A new model with what all of `parameters` have on their allow-lists, and nothing else."""
+    private = check_parameters(parameters)
+    own, graph = protected or {}, model.graph
+    network, layout = build(model.tree)
+    if "generator_limit" in private:
+        everyone = np.ones(len(layout.generators), dtype=np.bool_)
+        check_shared(model.places, own.get("generator_limit", everyone))
+    hidden = hidden_of(layout, private, own)
+    ids = renamed_ids(model.tree.root, private, hidden)
+    names: dict[str, tuple[str, ...]] = {}
+    known: dict[str, str] = {}
+    for element in elements(model.tree.root, *BRANCHES, "load", "generator"):
+        name, mine = element.get("id", ""), hidden.get(id(element), private)
+        if element.tag in BRANCHES:
+            names[name] = tuple(one for one in mine if one == "capacity")
+            known[name] = ids.get(name, name)
+        if element.tag == "generator":
+            names[name] = tuple(one for one in mine if one in ("generator_limit", "cost"))
+            known[name] = ids.get(name, name)
+        if element.tag in ("load", "danglingLine"):
+            try:
+                drawn = load_id(graph, element)
+            except Unplaced:
+                continue  # a half of a tie line
+            names[drawn] = tuple(one for one in mine if one in ("load", "reactive_load"))
+            end = " far end" if element.tag == "danglingLine" else ""
+            known[drawn] = f"{ids.get(name, name)}{end}"
+    finite = np.isfinite(network.branches.capacity)
+    limits = frozenset(
+        one.name
+        for each, limited in zip(model.places.branches, finite, strict=True)
+        for one in each
+        if limited
+    )
+    found = shown(graph, private, names, known, limits)
+    new = {name: new_id(label, name) for name, label in found.labels.items()}
+    return Model(
+        powsybl.strip(model.tree, private, protected),
+        Graph(profiles(found)),
+        model.places.renamed(new),
+        {ids[name]: new[name] for name in ids if name in new},
+    )
+
+
+def write_release(
+    network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
+) -> Model:
+    """Write `network`, with released values in it, for publication: CGMES from the allow-list.
+
+    Parameters
+    ----------
+    network
+        A network with the released values of `parameters`.
+    path
+        Where to; None makes the model, has pypowsybl read it, and leaves nothing.
+    parameters
+        ``"capacity"``, ``"load"`` or ``"generator_limit"``, or several of them.
+    """
+    source = source_of(network, "cgmes")
+    private = check_parameters(parameters)
+    bare: Model = source.data if source.private else strip(source.data, private)
+    as_xiidm = replace(source, kind="powsybl", data=bare.tree, private=private)
+    tree = powsybl.write_release(replace(network, source=as_xiidm), None, private)
+    graph = bare.graph.copied()
+    if "capacity" in private:
+        own = protected_elements(network, "capacity", len(network.branches))
+        # A public winding of a transformer with private ones was taken out, too.
+        changed: Bools = own | (build(bare.tree)[0].branches.capacity != network.branches.capacity)
+        changed &= np.isfinite(network.branches.capacity)
+        put_limits(graph, bare.places, network.branches.capacity, changed, source.limit_ratios)
+    hidden = None
+    if "generator_limit" in private:
+        hidden = protected_elements(network, "generator_limit", len(network.generators))
+    put_powers(graph, bare.places, build(tree)[1], hidden)
+    made = Model(tree, graph, bare.places, bare.ids)
+    if path is None:
+        _check(made)
+    else:
+        _save(graph, path)
+    return made
+
+
+def columns(model: Model) -> dict[str, tuple[str, ...]]:
+    """What a model has, class by class, in the words of `fates`."""
+    found: dict[str, dict[str, None]] = {}
+    rest: dict[str, None] = {}
+    for element in (one for profile in model.graph.profiles for one in profile.root):
+        kind = local(element.tag)
+        if kind in KEPT and (schema(element.tag) in SCHEMAS or element.tag.startswith(MODEL)):
+            own = found.setdefault(kind, {"id": None})
+            own |= dict.fromkeys(column(one.tag) for one in element)
+        else:
+            rest[kind] = None
+    return {**{kind: tuple(names) for kind, names in found.items()}, "more": tuple(rest)}
+
+
+def set_points(model: Model) -> Floats:
+    """Set points of all units, MW."""
+    return powsybl.set_points(model.tree)
+
+
+def bus_facts(model: Model) -> dict[str, NDArray[Any]]:
+    """Public facts of buses, for rules of what is protected."""
+    return powsybl.bus_facts(model.tree)
+
+
+def limit_names(model: Model) -> tuple[str, ...]:
+    """Sides and durations of limits that lines have."""
+    return powsybl.limit_names(model.tree)
+
+
+def why_none(model: Model, parameter: str) -> tuple[str, str] | None:
+    """What the files lack if they have no value of a parameter, and the remedy."""
+    return powsybl.why_none(model.tree, parameter)
+
+
+@unlogged("pypowsybl")
+def _check(model: Model) -> None:
+    """Have pypowsybl read what a release with public numbers would be; they must come back."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.zip"
+        _save(model.graph, path)
+        try:
+            again = powsybl.read(path)
+        except InputError:
+            raise _lost("network") from None
+    mine, theirs = _values(model.tree, model.ids), _values(source_of(again, "powsybl").data, {})
+    for kind, own in mine.items():
+        other = theirs[kind]
+        if own.keys() != other.keys() or not all(
+            math.isclose(one, two, rel_tol=_CLOSE, abs_tol=_CLOSE) or one == two
+            for name in own
+            for one, two in zip(own[name], other[name], strict=True)
+        ):
+            raise _lost(kind)
+
+
+def _values(tree: Tree, ids: dict[str, str]) -> dict[str, dict[str, tuple[float, ...]]]:
+    """Capacities, limits and loads by the ids of the files."""
+    network, layout = build(tree)
+    lines, units = network.branches, network.generators
+    found: dict[str, dict[str, tuple[float, ...]]] = {"line": {}, "generator": {}, "load": {}}
+    for one, *rest in zip(
+        layout.branches, lines.capacity, lines.resistance, lines.reactance, strict=True
+    ):
+        name = one.element.get("id", "")
+        found["line"][f"{ids.get(name, name)} {one.sides}"] = tuple(rest)
+    for element, low, high in zip(layout.generators, units.p_min, units.p_max, strict=True):
+        name = element.get("id", "")
+        found["generator"][ids.get(name, name)] = (low, high)
+    for element, _ in layout.loads:
+        name = element.get("id", "")
+        found["load"][ids.get(name, name)] = (float(element.get("p0", "0")),)
+    return found
+
+
+def _lost(kind: str) -> InputError:
+    return InputError(
+        f"A {kind} of this CGMES model does not come back from the file that a release of it would "
+        "be.",
+        remedy="Save the network as XIIDM with pypowsybl, and release that.",
+    )
+
+
+def _save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    with writable("powsybl"):
+        write_zip(Path(path), graph.profiles)
