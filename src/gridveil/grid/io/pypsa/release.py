@@ -207,10 +207,10 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
     # Of the type that PyPSA gives the attribute, whatever the column has.
     kind = data.network.c[component].defaults.loc[name, "type"]
     if kind == "string":
-        texts = ["" if text != text else str(text) for text in own]
+        texts = ["" if text is pd.NA or text != text else str(text) for text in own]
         return [text if name not in LABELS or LABEL.fullmatch(text) else "" for text in texts]
     if kind == "boolean":
-        return [said is True or said == 1 for said in own]
+        return [said is not pd.NA and (said is True or said == 1) for said in own]
     return numbers(frame, component, name).astype(int if kind == "int" else float)
 
 

@@ -46,7 +46,7 @@ CONSTANT = {"StorageUnit": "storage units", "Store": "stores", "Link": "links"}
 """Components that the model can't hold: public, and at their set power (p_set) at the snapshot."""
 NEEDED: dict[str, tuple[str, ...]] = {
     "Bus": ("carrier",),
-    "Load": ("bus", "p_set", "sign", "active"),
+    "Load": ("bus", "p_set", "q_set", "sign", "active"),
     "Line": ("bus0", "bus1", "s_nom", "s_max_pu", "active", "type"),
     "Transformer": (
         *("bus0", "bus1", "s_nom", "s_max_pu", "active", "type", "tap_ratio", "phase_shift"),
