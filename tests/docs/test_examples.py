@@ -40,6 +40,7 @@ def reader(tmp_path, monkeypatch):
     plt.close("all")
 
 
+@pytest.mark.usefixtures("usual_models")
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of optional libraries, about their own
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:pypsa")  # of pandas, about calls in PyPSA
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
