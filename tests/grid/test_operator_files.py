@@ -12,6 +12,7 @@ from grid.test_powsybl import pytestmark, random_release
 from scipy.io import savemat
 from support.sizes import FULL
 
+from gridveil import grid
 from gridveil.grid import read_case
 from gridveil.grid.file_facts import file_facts
 from gridveil.grid.io import module_of
@@ -168,3 +169,29 @@ def test_ieee_cdf_is_read_from_a_file(tmp_path):
         np.sort(again.get_loads().p0).tolist()
         == np.sort(released.buses.load[released.buses.load > 0]).tolist()
     )
+
+
+SMALL = ("ieee9", "ieee14", "four_substations_node_breaker_network")
+SMALL += ("micro_grid_be_network", "micro_grid_nl_network")
+LARGE = ("ieee30", "ieee57", "ieee118", "ieee300")
+
+
+@pytest.mark.parametrize("name", [*SMALL, *(LARGE if FULL else ())])
+def test_a_whole_release_of_a_bundled_network_is_read_by_its_own_library(name, tmp_path):
+    """Certified, with noise, from pypowsybl's object to a bundle and back."""
+    source = getattr(pp.network, f"create_{name}")()
+    read = read_case(source)
+    private = "capacity" if np.isfinite(read.branches.capacity).any() else "load"
+    limits = {"capacity": (1, 5000), "load": (-900, 5000)}[private]
+    made = grid.release(read, parameter=private, epsilon=1, alpha=5, limits=limits, seed=1)
+    bundle = made.write(tmp_path / "out")
+    again = pp.network.load(str(bundle / "network.xiidm"))
+    assert len(again.get_buses()) == len(source.get_buses())
+    ours, theirs = made.data, read_case(bundle / "network.xiidm")
+    np.testing.assert_allclose(theirs.branches.capacity, ours.branches.capacity, rtol=1e-13)
+    np.testing.assert_allclose(theirs.buses.load, ours.buses.load, rtol=1e-13, atol=1e-13)
+    # The control: noise was drawn.
+    before, after = (
+        (one.branches.capacity if private == "capacity" else one.buses.load) for one in (read, ours)
+    )
+    assert not np.allclose(before[np.isfinite(before)], after[np.isfinite(before)])
