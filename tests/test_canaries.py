@@ -19,7 +19,6 @@ import pytest
 from pyarrow import csv
 from scipy.io import savemat
 from support.canaries import distinctive, leaks, published, speak_in_cgmes
-from support.sizes import FULL
 from typer.testing import CliRunner
 
 from gridveil import grid
@@ -96,7 +95,7 @@ def network(folder, kind, method, parameters):
         numbers = MAKERS[kind](path)
     models = folder / "models.parquet"
     read = grid.read_case(path, **_how(path))
-    grid.sample_population(read, 5 if FULL else 2, costs=0.1, private=names).write(models)
+    grid.sample_population(read, 5, costs=0.1, private=names).write(models)
     alphas = ",".join(f"{name}={ALPHAS[name]}" for name in names)
     words = ["--parameter", parameters, "--alpha", alphas]
     # Snapshots are models themselves.
