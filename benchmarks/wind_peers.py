@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--peer", nargs=2, action="append", default=[])
     parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
+    parser.set_defaults(time_format=None)
     for name, column in COLUMNS.items():
         parser.add_argument(f"--{name}", default=column)
     parser.add_argument("--capacity", type=float, default=2050.0)

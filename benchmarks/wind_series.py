@@ -96,7 +96,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--speed", default="Ws_avg")
     parser.add_argument("--power", default="P_avg")
     parser.add_argument("--time", default="Date_time")
-    parser.add_argument("--turbine", default="Wind_turbine_name")
+    parser.add_argument("--time-format", help="as pandas reads it")
+    parser.add_argument("--turbine", default="Wind_turbine_name", help="'' if there is but one")
     parser.add_argument("--capacity", type=float, default=2050.0)
     parser.add_argument("--days", type=int, default=0)
     parser.add_argument("--records", type=int, default=0)
@@ -109,10 +110,12 @@ def _arguments() -> argparse.Namespace:
 
 def read(given: argparse.Namespace) -> pd.DataFrame:
     """Records of a farm from a CSV file, by turbine and time."""
-    columns = {given.turbine: "turbine", given.time: "time"}
-    columns |= {given.speed: "speed", given.power: "power"}
-    frame = pd.read_csv(given.path, usecols=list(columns)).rename(columns=columns).dropna()
-    frame["time"] = pd.to_datetime(frame["time"], utc=True)
+    columns = {given.time: "time", given.speed: "speed", given.power: "power"}
+    columns |= {given.turbine: "turbine"} if given.turbine else {}
+    frame = pd.read_csv(given.path, usecols=list(columns), encoding_errors="replace")
+    frame = frame.rename(columns=columns).dropna()
+    frame = frame if given.turbine else frame.assign(turbine="A")
+    frame["time"] = pd.to_datetime(frame["time"], utc=True, format=given.time_format)
     frame["power"] = np.clip(frame["power"] / given.capacity, 0, 1)
     return frame.sort_values(["turbine", "time"]).drop_duplicates(["turbine", "time"])
 

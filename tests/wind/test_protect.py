@@ -156,7 +156,10 @@ def test_auto_says_what_it_chose_and_why():
     day = gv.wind.plan(known, epsilon=1, protect="day", method="auto")
     record = gv.wind.plan(known, epsilon=1, alpha="15%", method="auto")
     assert (day.method.method, record.method.method) == ("synthetic", "tuned")
-    assert "would drown the curve" in day.assumed["method"]
+    assert day.assumed["method"] == (
+        "synthetic, since noise on every record for a whole day would drown the curve"
+    )
+    assert record.assumed["method"].startswith("tuned, since there are ")
     whole = gv.wind.plan(known, epsilon=1, alpha=1)
     assert "--method auto" in whole.assumed["method"]
     assert "method" not in gv.wind.plan(known, epsilon=1, alpha="15%").assumed

@@ -143,7 +143,7 @@ class WindPlan(Plan[WindRelease]):
         found = assumed(self.records, self.fits, self.guarantee, self.prepared)
         name, largest = self.method.method, max(group.rows for group in self.records.groups)
         if self.why is not None:
-            return {**found, "method": f"{name}, since there are {self.why}"}
+            return {**found, "method": f"{name}, since {self.why}"}
         said = advice(name, self.records.rows, self.guarantee, largest)
         return found if said is None else {**found, "method": said}
 

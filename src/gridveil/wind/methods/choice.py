@@ -37,8 +37,8 @@ def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
             return "tuned", why
         return "synthetic", f"noise on every record for a whole {unit} would drown the curve"
     if guarantee.alpha == 1 and rows >= _MANY:
-        return "synthetic", f"{rows:,} records, each protected over its whole range"
-    return "tuned", f"{rows:,} records, each protected for steps of {alpha} of capacity"
+        return "synthetic", f"there are {rows:,} records, each protected over its whole range"
+    return "tuned", f"there are {rows:,} records, each protected for steps of {alpha} of capacity"
 
 
 def advice(method: str, rows: int, guarantee: Guarantee, largest: int) -> str | None:
