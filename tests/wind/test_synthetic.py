@@ -248,7 +248,7 @@ def test_radii_grow_where_there_is_little_noise():
     one, usual, wide, widest = (
         make_agenda(farm, Fraction(epsilon)) for epsilon in (1, 50, 500, 10**6)
     )
-    assert one.radius == usual.radius  # 60 blocks: 3,000 times epsilon are few
+    assert one.radius == usual.radius  # 60 days: 3,000 times epsilon are few
     for name, radius in usual.radius.items():
         assert radius < wide.radius[name] <= widest.radius[name], name
     assert widest.radius["stops"] == farm.length  # a block that stands still counts in full

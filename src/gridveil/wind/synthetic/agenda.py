@@ -1,7 +1,7 @@
 """What is asked of the blocks, at which radius and for which share of epsilon: public numbers only.
 
 Radii are about the 90% quantile of what real turbines' blocks would give, as a share of the block's
-length, so few blocks are clipped. With many blocks or a large epsilon there is little noise, and
+length, so few blocks are clipped. With many records or a large epsilon there is little noise, and
 what clipping cuts off matters more: then radii grow, up to what no block can exceed. Priors are
 those of turbines in general. What would drown in noise is not asked: its epsilon goes to the
 rest.
@@ -35,7 +35,7 @@ _RADII = {
 _LARGEST = {"rough": 0.25, "curve": 3.0, "turbines": 3.0, "months": 3.0, "hours": 3.0} | {
     "response": 6.0, "stops": 1.0, "spells": 0.5, "spread": 3.0, "shape": 2.0, "lags": 2.0,
 }  # fmt: skip
-_FEW = 3000.0  # blocks times epsilon for which these radii were chosen
+_FEW = 432_000  # records every ten minutes, times epsilon, for which these radii were chosen
 _SHARES = {
     "rough": 0.08,
     "scale": 0.04,
@@ -132,7 +132,7 @@ class Agenda:
 
 def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
     """Choose the questions from public numbers."""
-    wider = max(np.sqrt(farm.blocks * float(epsilon) / _FEW), 1.0)
+    wider = max(np.sqrt(_records(farm) * float(epsilon) / _FEW), 1.0)
     radius = {name: _radius(farm, name, wider) for name in _RADII}
     first = float(np.clip(150 / farm.blocks, 0.03, 0.15))
     shares = dict(_SHARES)
@@ -172,10 +172,15 @@ def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
         months_by_turbine="months" in shares
         and 1 < farm.size <= 1500 // farm.months
         and noise("months") / (0.6 * turning / farm.size / farm.months) < 0.25,
-        stops=_stops(noise("stops") / windy, farm.size) if "stops" in shares else "farm",
+        stops=_stops(noise("stops") / wider / windy, farm.size) if "stops" in shares else "farm",
         stops_kept=_kept(farm, wider),
         unknown=noise("curve") / max(turning, 1.0),
     )
+
+
+def _records(farm: Farm) -> float:
+    """How many records the farm has, or would have with one every ten minutes."""
+    return farm.rows * (farm.step / 600 if farm.timed else 1.0)
 
 
 def _radius(farm: Farm, name: str, wider: float) -> float:
@@ -206,8 +211,8 @@ def _at_length(farm: Farm, table: tuple[float, ...], seconds: int | None = None)
 
 
 def _stops(error: float, turbines: int) -> Literal["speed", "turbine", "farm"]:
-    """How finely stops are asked, from the error of the farm's share."""
-    if 2 * error / 0.15 < 0.005:
+    """How finely stops are asked, from the error of the farm's share at the usual radius."""
+    if 2 * error / 0.15 < 0.0005:
         return "speed"
     return "turbine" if error * turbines < 0.15 * STOPPED else "farm"
 
