@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.auditing import operator_files as of
+from gridveil.auditing.cgmes_files import write_cgmes
 from gridveil.auditing.checks import Audit
 from gridveil.auditing.commands import Command
 from gridveil.auditing.files import Twins, Write, installed, replays
@@ -317,6 +318,7 @@ FORMATS: dict[str, Format] = {
     "powsybl": Format(
         "triangle.xiidm", of.write_xiidm, of.SPELLINGS, needs="pypowsybl", costs=False
     ),
+    "cgmes": Format("triangle.zip", write_cgmes, of.SPELLINGS, needs="pypowsybl", costs=False),
 }
 """Every format of networks: a new format is a new entry."""
 
