@@ -173,6 +173,23 @@ def test_a_release_reads_as_the_released_network(name, names, models, tmp_path):
 
 
 @pytest.mark.parametrize("name", MICRO)
+def test_voltages_are_those_of_the_source_if_its_dispatch_is_public(name, models, tmp_path):
+    given = {"epsilon": 1, "alpha": 10, "limits": (1, 5000), "method": "laplace"}
+    public = grid.plan(read_case(models(name)), **given, public_dispatch=True).problem.public
+    released = public.with_values(np.full(public.entries, 77.0))
+    released.write_release(tmp_path / "out.zip", "capacity")
+    found = []
+    for path in (models(name), tmp_path / "out.zip"):
+        n = pp.network.load(str(path))
+        (first, *_) = pp.loadflow.run_ac(n)
+        assert first.status == pp.loadflow.ComponentStatus.CONVERGED
+        buses, levels = n.get_buses(), n.get_voltage_levels()
+        volts = buses.v_mag / levels.nominal_v[buses.voltage_level_id].to_numpy()
+        found.append(np.sort(volts))
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MICRO)
 def test_all_limits_of_a_line_are_its_released_capacity(name, models, tmp_path):
     read = read_case(models(name))
     released, _ = random_release(read, ("capacity",))
