@@ -169,9 +169,11 @@ def _line(
     model.equipment(
         "ACLineSegment", name, ends,
         ConductingEquipment__BaseVoltage="#volts",
+        Equipment__EquipmentContainer=f"#{name}-route",
         ACLineSegment__r=0.01 * ohms, ACLineSegment__x=x * ohms, ACLineSegment__bch="0",
         Conductor__length=show(rating),
     )  # fmt: skip
+    model.put("EQ", "Line", f"{name}-route", Line__Region="#part")
     for end in (1, 2):
         group = f"{name}-set{end}"
         own = {"OperationalLimitSet__Terminal": f"#{name}-end{end}"}

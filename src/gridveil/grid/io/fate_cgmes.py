@@ -137,7 +137,7 @@ _NAMED = [name for name, columns in KEPT.items() if "name" in columns.split()]
 _LOADS = "EnergyConsumer ConformLoad NonConformLoad StationSupply"
 
 RULES: tuple[Rule, ...] = (
-    Rule(BRANCHES, "id name", "capacity", "rewritten", NAMES),
+    Rule(f"{BRANCHES} Line", "id name", "capacity", "rewritten", NAMES),
     Rule(LIMITS, "value normalValue", "capacity", "released", NOISE + " " + _ONE),
     Rule("PowerTransformerEnd", "ratedS", "capacity", "dropped", COPIES),
     Rule("ACLineSegment", "length", "capacity", "dropped", _LENGTH),
