@@ -16,8 +16,13 @@ from gridveil.privacy.ledger import Ledger
 LOOK = congestion._LOOK
 SAMPLED = population.SAMPLED
 
-hypothesis.settings.register_profile("fast", deadline=None, max_examples=100, derandomize=True)
-hypothesis.settings.register_profile("full", deadline=None, max_examples=5000)
+# No check of Hypothesis may depend on how fast the machine is.
+hypothesis.settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+patient = hypothesis.settings.get_profile("patient")
+hypothesis.settings.register_profile("fast", patient, max_examples=100, derandomize=True)
+hypothesis.settings.register_profile("full", patient, max_examples=5000)
 hypothesis.settings.load_profile("full" if FULL else "fast")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.sizes import FULL
 
@@ -22,9 +22,7 @@ from gridveil.auditing.wind_files import SPEED, TYPES, command, csv_text, power_
 from gridveil.auditing.wind_tables import release_table
 
 ROWS = len(SPEED)
-FEW = settings(
-    max_examples=300 if FULL else 8, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+FEW = settings(max_examples=300 if FULL else 8)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 usual = st.one_of(
