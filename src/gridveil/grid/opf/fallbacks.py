@@ -36,7 +36,7 @@ Bools = NDArray[np.bool_]
 
 # Rows of the PTDF are given up once they have as many entries as so many models with angles; some
 # rows always pay.
-SPARSE_MODELS, LEAST_ROWS = 6, 60
+SPARSE_MODELS, LEAST_ROWS = 12, 60
 # MW by which a certified solution of the strict model may miss a limit.
 VIOLATION = 1e-6
 # A total overload (MW) that can't be avoided, from which a model counts as infeasible.
