@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
@@ -170,6 +169,8 @@ def evaluate_series(
 
 def _released(folder: Path, series: LoadSeries) -> Floats:
     """The released values in the order of the real series."""
+    import pandas as pd
+
     file = folder / f"loads{series.layout.suffix}"
     if not file.is_file():
         raise InputError(

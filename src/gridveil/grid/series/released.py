@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil.grid.io import module_of, network_suffix
@@ -25,6 +25,9 @@ from gridveil.privacy.account import Account
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.plan import Release
 from gridveil.report.page import Section, Snippet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -118,6 +121,8 @@ class SeriesRelease(Release):
         if not self.prepared.snapshots:
             self.network.write_release(path, ("load",))
             return
+        import pandas as pd
+
         times = pd.DatetimeIndex(self.data.index).tz_localize(None)
         module_of("pypsa").write_loads(
             self.network, path, times, self.data, self.prepared.snapshots
@@ -133,6 +138,8 @@ class SeriesRelease(Release):
     @cached_property
     def data(self) -> pd.DataFrame:
         """The released series as a table with its times as index."""
+        import pandas as pd
+
         times = pd.to_datetime(self.clock.moments, unit="s", utc=self.clock.zone == "UTC")
         return pd.DataFrame(self.values, index=times, columns=list(self.names))
 

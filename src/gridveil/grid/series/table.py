@@ -11,16 +11,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, reason, wrong_type
 from gridveil.grid.io import module_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.series.clock import Clock
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -152,6 +154,8 @@ def read_series(
 
 def write_series(path: Path, layout: Layout, clock: Clock, names: Sequence[str], x: Floats) -> None:
     """Write a released series, ``(times, loads)``, in the layout of the table it came from."""
+    import pandas as pd
+
     index = pd.to_datetime(clock.moments, unit="s", utc=clock.zone == "UTC")
     if layout.kind == "wide":
         table = pd.DataFrame(x, columns=list(names))
@@ -177,6 +181,8 @@ def write_series(path: Path, layout: Layout, clock: Clock, names: Sequence[str],
 
 
 def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame, str, str]:
+    import pandas as pd
+
     if isinstance(source, pd.DataFrame):
         plain = isinstance(source.index, pd.RangeIndex)
         return (source if plain else source.reset_index()), "the table", ".parquet"
@@ -215,6 +221,8 @@ def _own(network: Network) -> pd.DataFrame:
 
 def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str, str]:
     """The moments of the rows, the name of their column, and whose clock it is."""
+    import pandas as pd
+
     if time is not None and time not in frame.columns:
         raise InputError(
             f"{where} has no column {time!r}.",
@@ -249,16 +257,19 @@ def _numbers(column: pd.Series) -> Floats | None:
     The type that a column has decides nothing: a number that is too large for 64 bits makes a
     column of objects in pandas, and how large a private number is must not show in a refusal.
     """
+    import pandas as pd
+
     if pd.api.types.is_numeric_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     try:
-        return np.array([_number(value) for value in column], dtype=np.float64)
+        numbers = [np.nan if value is pd.NA else _number(value) for value in column]
+        return np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError):
         return None  # Python's own error quotes the value
 
 
 def _number(value: Any) -> float:
-    if value is None or value is pd.NA:
+    if value is None:
         return np.nan
     if isinstance(value, str) and "_" in value:  # which Python would read as a number
         raise ValueError
