@@ -54,9 +54,17 @@ def test_the_module_runs_as_the_script_does():
 
 def test_a_part_is_loaded_when_it_is_used_and_what_it_seldom_needs_later():
     assert {"numpy", "pyarrow"} <= loaded("import gridveil as gv; gv.wind")
+    assert "pandas" not in loaded("import gridveil as gv; gv.grid")
     there = loaded("import gridveil as gv; gv.wind; gv.grid")
     assert {"gridveil.grid", "gridveil.wind"} <= there
     assert there & SELDOM == set()
+
+
+def test_noise_loads_no_more_of_opendp_than_it_draws_with():
+    draw = "from gridveil.privacy.noise import SecureNoise as S; import numpy as np; "
+    there = loaded(draw + "S().laplace(np.zeros(3, np.int64), 9); S().noisy_max(np.arange(3), 9)")
+    assert "opendp" in there
+    assert there & {"polars", "sklearn", "opendp.prelude"} == set()
 
 
 def test_a_study_loads_what_it_needs_and_no_other_study():
