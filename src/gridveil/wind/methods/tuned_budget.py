@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,19 +107,25 @@ def _score(setting: Setting, share: float) -> tuple[float, float, float, Fractio
     weights = _least_weights(setting, share)
     scale = setting.alpha / (setting.epsilon * (1 - share - weights))
     s, m = setting.nominal, setting.rows
+    radii = RADII if share else (Fraction(0),)
     options = []
-    for radius in RADII if share else (Fraction(0),):
-        asked = 0.0
-        if share:
-            move = huber(Fraction(1), radius) - huber(1 - Fraction(setting.alpha), radius)
-            asked = 2 * (float(move) / (setting.epsilon * share)) ** 2
-        options.append((asked + m * tail_variance(s, scale, float(radius)), radius))
+    for radius, tail in zip(radii, tail_variances(s, scale, radii), strict=True):
+        asked = (
+            2 * (_move(setting.alpha, radius) / (setting.epsilon * share)) ** 2 if share else 0.0
+        )
+        options.append((asked + m * tail, radius))
     square, radius = min(options)
     loss = square / (4 * m * s * s)  # variance of the loss, from that of its square
     records = 2 * (1 - residual_correlation(s, scale))
     wanted = (LOSS_RATIO * setting.wpo_loss) ** 2
     penalty = 10 * max(0.0, loss / wanted - 1)
     return records + LOSS_WEIGHT * loss / (m * s * s) + penalty, share, weights, radius
+
+
+@lru_cache(maxsize=256)
+def _move(alpha: float, radius: Fraction) -> float:
+    """How far a step of alpha moves the spread query's answer at most."""
+    return float(huber(Fraction(1), radius) - huber(1 - Fraction(alpha), radius))
 
 
 def _least_weights(setting: Setting, spread: float) -> float:
@@ -161,6 +167,7 @@ def expected_error(setting: Setting, prior: Floats, shares: Shares) -> float:
     return float(np.sqrt(np.trace(gram @ left) / setting.rows))
 
 
+@lru_cache(maxsize=1024)
 def residual_correlation(s: float, b: float) -> float:
     """Correlation of a residual ``N(0, s^2)`` with what is left of it after noise ``Lap(b)``.
 
@@ -177,8 +184,9 @@ def residual_correlation(s: float, b: float) -> float:
     return float(min(1.0, np.sqrt((inner + beyond) / s**2)))
 
 
-def tail_variance(s: float, b: float, radius: float) -> float:
-    """Predicted variance of what one noisy record tells of the spread.
+@lru_cache(maxsize=1024)
+def tail_variances(s: float, b: float, radii: tuple[Fraction, ...]) -> tuple[float, ...]:
+    """Predicted variances of what one noisy record tells of the spread, one for each radius.
 
     Averaged over curve values in ``[0, 1]`` and residuals of ``+-s`` cut to the box.
     """
@@ -189,11 +197,14 @@ def tail_variance(s: float, b: float, radius: float) -> float:
     below, above = 0.5 * np.exp(-y / b), 0.5 * np.exp(-(1 - y) / b)
     density = np.exp(-np.abs(grid - y) / b)
     density *= (1 - below - above) / np.maximum(density.sum(1, keepdims=True), 1e-300)
-    over = np.maximum(np.abs(grid - f) - radius, 0.0)
-    curved = np.abs(grid - f) > radius
-    inside = (density * (8 * b**2 * over**2 + 4 * b**4 * curved)).sum(1)
-    ends = np.maximum(f - radius, 0) ** 2 * below + np.maximum(1 - f - radius, 0) ** 2 * above
-    return float((inside + 4 * b**2 * ends[:, 0]).mean())
+    away = np.abs(grid - f)
+    found = []
+    for radius in map(float, radii):
+        over = np.maximum(away - radius, 0.0)
+        inside = (density * (8 * b**2 * over**2 + 4 * b**4 * (away > radius))).sum(1)
+        ends = np.maximum(f - radius, 0) ** 2 * below + np.maximum(1 - f - radius, 0) ** 2 * above
+        found.append(float((inside + 4 * b**2 * ends[:, 0]).mean()))
+    return tuple(found)
 
 
 _SAMPLE = 256
