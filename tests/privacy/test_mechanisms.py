@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from support.making import adjacency, make_account
+from support.sizes import FULL
 from support.theory import theory
 
 from gridveil.errors import BudgetRefused, InputError, NotPrivateWarning, ReleaseAborted
@@ -88,7 +89,7 @@ def test_noise_over_many_chunks_and_threads_is_independent():
 def test_noisy_max_chooses_as_exponential_noise_does(source, size):
     scale = 1000.0
     scores = np.linspace(0, 2000, size).astype(np.int64)
-    picks = 20_000
+    picks = 20_000 if FULL else 10_000  # the control is missed once in 1e16 runs
     counts = np.bincount([source.noisy_max(scores, scale) for _ in range(picks)], minlength=size)
     expected = np.array(theory(scores, scale)) * picks
     assert expected.sum() == pytest.approx(picks, rel=1e-6)
