@@ -18,7 +18,15 @@ from support.sizes import FULL
 from gridveil.auditing.grid_files import FORMATS, SPELLINGS, _command
 from gridveil.auditing.transcript import Recorder, Replayer, differ, published
 from gridveil.auditing.triangle import SECRETS
-from gridveil.auditing.wind_files import SPEED, TYPES, command, csv_text, power_column, write_text
+from gridveil.auditing.wind_files import (
+    COMMAS,
+    SPEED,
+    TYPES,
+    command,
+    csv_text,
+    power_column,
+    write_text,
+)
 from gridveil.auditing.wind_tables import release_table
 
 ROWS = len(SPEED)
@@ -52,7 +60,7 @@ def assert_twins(one, other):
 
 def released_csv(power, spelling, order, noise, suffix=""):
     text = partial(csv_text, power, spelling=spelling, order=order, delimiter=";")
-    return command("laplace", "--capacity", "1000", "--decimal", ",").release(
+    return command("laplace", "--capacity", "1000", *COMMAS).release(
         f"records.csv{suffix}", partial(write_text, text=text), noise
     )
 

@@ -55,7 +55,7 @@ def test_the_keys_are_the_options_of_the_command(kind):
         "wind": {
             "speed", "power", "capacity", "alpha", "epsilon", "protect", "method", "unit",
             "public", "key", "time", "time_format", "turbine", "sep", "decimal", "missing",
-            "formulas", "features", "stream",
+            "formulas", "features", "stream", "encoding",
         },
         "grid": {
             "alpha", "parameter", "epsilon", "method", "range", "public_curves", "only",

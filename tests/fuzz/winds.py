@@ -26,6 +26,7 @@ OPTIONS = [
     {"turbine": "note", "public": ["t"], "missing": "drop"},
     {"turbine": "note", "key": "t", "missing": "drop", "stream": True},
 ]
+ENCODINGS = {4: {"encoding": "cp1252"}, 5: {"encoding": "utf-16-le"}, 6: {"encoding": "utf-16"}}
 TABLE = {
     "t": [f"2024-01-01T00:{row:02d}:00" for row in range(12)],
     "note": ["T1"] * 6 + ["T2"] * 6,
@@ -85,10 +86,13 @@ def make_csv(choose: Choose) -> bytes:
 def check_csv(data: bytes, folder: Path) -> bool:
     """Read a CSV file."""
     how, body = (data[0], data[1:]) if data else (0, b"")
-    packed = how // len(OPTIONS) == 7
+    kind = how // len(OPTIONS)
+    packed = kind == 7
     path = folder / ("a.csv.gz" if packed else "a.csv")
+    if kind == 6:
+        body = body[:1000].decode("latin-1").encode("utf-16") + body[1000:]
     path.write_bytes(gzip.compress(body, 1, mtime=0) if packed else body)
-    return _check_records(path, OPTIONS[how % len(OPTIONS)])
+    return _check_records(path, OPTIONS[how % len(OPTIONS)], ENCODINGS.get(kind, {}))
 
 
 def make_parquet(choose: Choose) -> bytes:
@@ -104,9 +108,9 @@ def check_parquet(data: bytes, folder: Path) -> bool:
     return _check_records(folder / "a.parquet", OPTIONS[how % len(OPTIONS)])
 
 
-def _check_records(path: Path, options: dict) -> bool:
+def _check_records(path: Path, options: dict, encoding: dict = {}) -> bool:  # noqa: B006
     try:
-        records = read_records(path, **NAMED, **options)
+        records = read_records(path, **NAMED, **options, **encoding)
     except GridveilError as error:
         wrong_unless(error.__context__ is None, "the error carries the reader's own")
         return False

@@ -20,6 +20,8 @@ CHOICE = {
         "output": "out",
         "time": "",
         "turbine": "",
+        "decimal": "",
+        "encoding": "",
     },
 }
 

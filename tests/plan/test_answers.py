@@ -68,13 +68,14 @@ def test_a_run_is_what_a_seeded_release_is(method):
 
 
 def test_the_command_is_what_was_chosen(planner, tmp_path):
-    fields = {"file": "my file.csv", "output": "-out"}
+    fields = {"file": "my file.csv", "output": "-out", "decimal": ",", "encoding": "cp1252"}
     told = planner.answer(asked(fields=fields, dataset="north  farm"))
     words = shlex.split(told["command"])
     assert words == [
         "gridveil", "wind", "release", "my file.csv", "--speed", "wind", "--power", "power_kw",
-        "--capacity", "2750", "--alpha", "15%", "--epsilon", "1", "--method", "laplace",
-        "-o", "./-out", "--dataset", "north farm", "--ledger", str(tmp_path / "ledger.sqlite"),
+        "--capacity", "2750", "--decimal", ",", "--encoding", "cp1252", "--alpha", "15%",
+        "--epsilon", "1", "--method", "laplace", "-o", "./-out", "--dataset", "north farm",
+        "--ledger", str(tmp_path / "ledger.sqlite"),
     ]  # fmt: skip
 
 
@@ -107,6 +108,8 @@ def test_a_command_line_for_this_computer():
         ("capacity", "big", "not a positive number"),
         ("capacity", "-1", "not a positive number"),
         ("capacity", "", "Fill it in"),
+        ("decimal", ";", "a point or a comma"),
+        ("encoding", "utf-88", "is not known"),
     ],
 )
 def test_a_bad_text_is_told_at_its_field_and_leaves_no_command(planner, field, text, words):

@@ -83,8 +83,35 @@ CSV = {
     "long row": (GOOD + f"4,8.5,{CANARY},9\n", {}, "Row 4 of a.csv has 4 fields .* header has 3"),
     "short row": (GOOD + f"{CANARY}\n", {}, "Row 4 of a.csv has 1 fields"),
     "open quote": (f't,ws,kw\n4,8.5,"{CANARY}\n' + GOOD, {}, "'kw' of a.csv .* row 1 "),
-    "latin1": ((GOOD + f"é,8.5,{CANARY}\n").encode("latin-1"), {"key": "t"}, "not UTF-8"),
+    "latin1": (
+        (GOOD + f"é,8.5,{CANARY}\n").encode("latin-1"),
+        {"key": "t"},
+        "a.csv is not UTF-8 text. .*--encoding cp1252",
+    ),
+    "latin1 in power": ((GOOD + f"4,8.5,{CANARY}é\n").encode("latin-1"), {}, "not UTF-8 text"),
+    "latin1 and a long row": (
+        (GOOD + f"4,8.5,{CANARY},9\n5,8.5,{CANARY}é\n").encode("latin-1"),
+        {},
+        "not UTF-8 text",
+    ),
     "utf16": (GOOD.encode("utf-16"), {}, "not UTF-8"),
+    "utf16 as latin1": (GOOD.encode("utf-16"), {"encoding": "latin-1"}, "not ISO8859-1 text"),
+    "utf16 without a mark": (GOOD.encode("utf-16-le"), {"encoding": "utf-16"}, "not UTF-16 text"),
+    "utf16 the other way": (GOOD.encode("utf-16-le"), {"encoding": "utf-16-be"}, "not UTF-16-BE"),
+    "utf16 cut short": (GOOD.encode("utf-16")[:-1], {"encoding": "utf-16"}, "not UTF-16 text"),
+    "utf8 as utf16": (GOOD + CANARY, {"encoding": "utf-16-le"}, "not UTF-16-LE text"),
+    "utf8 as ascii": (GOOD + f"é,8.5,{CANARY}\n", {"encoding": "ascii"}, "not ASCII text"),
+    "no sign of cp1252": (
+        (GOOD + f"4,8.5,{CANARY}").encode() + b"\x81\n",
+        {"encoding": "cp1252"},
+        "a.csv is not CP1252 text. .*--encoding",
+    ),
+    "text in power of cp1252": (
+        (GOOD + f"4,8.5,{CANARY}é\n").encode("cp1252"),
+        {"encoding": "cp1252"},
+        "'kw' of a.csv is not all numbers: row 4 ",
+    ),
+    "unknown encoding": (GOOD, {"encoding": "utf-88"}, "'utf-88' is not known. .*cp1252"),
     "zero capacity": (GOOD, {"capacity": 0}, "capacity must be a positive number, not 0"),
     "negative capacity": (GOOD, {"capacity": -1.0}, "must be a positive number"),
     "NaN capacity": (GOOD, {"capacity": float("nan")}, "must be a positive number"),
@@ -294,14 +321,17 @@ TEXTS = st.builds(
             "missing": st.just("drop"),
         },
     ),
+    encoding=st.sampled_from(["utf-8", "cp1252", "utf-16", "utf-16-le"]),
     packed=st.booleans(),
 )
-def test_any_bytes_are_read_or_refused(body, options, packed, tmp_path_factory):
+def test_any_bytes_are_read_or_refused(body, options, encoding, packed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
     path = folder / ("a.csv.gz" if packed else "a.csv")
+    if encoding == "utf-16":
+        body = body.decode("latin-1").encode(encoding)
     path.write_bytes(gzip.compress(body) if packed else body)
     try:
-        records = read_records(path, **NAMED, **options)
+        records = read_records(path, **NAMED, **options, encoding=encoding)
     except GridveilError:
         return
     records.write(folder / records.file_name, unseal(records.power))

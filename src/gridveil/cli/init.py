@@ -28,7 +28,7 @@ _ASKED = {
 _LAST = ("epsilon", "dataset", "output")
 _OWNERS = (DATA, "dataset", "output")
 _COLUMNS = ("speed", "power", "time", "turbine")
-_FIRST_CHOICE = {"output": "release"}
+_FIRST_CHOICE = {"output": "release", "encoding": "cp1252"}
 
 
 def command(
@@ -61,9 +61,11 @@ def command(
     # Of a release that is repeated only what its statement does not have is asked.
     asked = (*_ASKED[kind], *_LAST) if repeat is None else _OWNERS
     for name in asked:
-        known |= _ask(kind, name, parameters[name], columns)
+        known |= _ask(kind, name, parameters[name], columns, known)
         if name == DATA:
-            columns = _columns(kind, known[DATA])
+            if not _readable(kind, known):
+                known |= _ask(kind, "encoding", parameters["encoding"], columns, known)
+            columns = _columns(kind, known)
     try:
         file.write_text(file_text(kind, known), encoding="utf-8")
     except OSError as problem:
@@ -96,7 +98,9 @@ def _request(bundle: Path) -> dict[str, Any]:
     return dict(request)
 
 
-def _ask(kind: str, name: str, parameter: Any, columns: list[str]) -> dict[str, str]:
+def _ask(
+    kind: str, name: str, parameter: Any, columns: list[str], known: dict[str, Any]
+) -> dict[str, str]:
     """One question, asked again until its answer can be used; nothing for one that is left out."""
     words = getattr(parameter, "help", None) or "The data: files of records, or a case."
     default = _FIRST_CHOICE.get(name, parameter.default)
@@ -107,36 +111,52 @@ def _ask(kind: str, name: str, parameter: Any, columns: list[str]) -> dict[str, 
         name,
         default=default if isinstance(default, str) else None if needed else "",
         show_default=isinstance(default, str),
-        value_proc=_check(kind, name, columns),
+        value_proc=_check(kind, name, columns, known),
     )
     return {name: answer} if answer else {}
 
 
-def _check(kind: str, name: str, columns: list[str]) -> Callable[[str], str]:
+def _check(kind: str, name: str, columns: list[str], known: dict[str, Any]) -> Callable[[str], str]:
     def check(text: str) -> str:
         answer = text.strip()
         if name in _COLUMNS and answer and columns and answer not in columns:
             raise typer.BadParameter(f"There is no such column. There are: {', '.join(columns)}.")
-        if name == DATA:
-            _columns(kind, answer)
+        try:
+            if name == DATA:
+                _readable(kind, {**known, name: answer})
+            if name == "encoding":
+                _columns(kind, {**known, name: answer})
+        except InputError as problem:
+            raise typer.BadParameter(str(problem)) from None
         return answer
 
     return check
 
 
-def _columns(kind: str, data: str) -> list[str]:
+def _readable(kind: str, known: dict[str, Any]) -> bool:
+    """Whether the encoding of a table's columns is known; other problems are raised."""
+    from gridveil.wind.io.files import EncodingError
+
+    try:
+        _columns(kind, known)
+    except EncodingError:
+        return False
+    return True
+
+
+def _columns(kind: str, known: dict[str, Any]) -> list[str]:
     """The names of a table's columns; none of a network, which is not read here."""
+    from gridveil.wind.io.request import CsvStyle
     from gridveil.wind.io.sources import open_source
 
+    data = known[DATA]
     if kind == "grid":
         if data not in BUILT_IN and not Path(data).is_file():
-            known = " or ".join(BUILT_IN)
-            raise typer.BadParameter(f"There is no file {data}. {known} are built in.")
+            named = " or ".join(BUILT_IN)
+            raise InputError(f"There is no file {data}. {named} are built in.")
         return []
-    try:
-        return list(open_source(data).names)
-    except InputError as problem:
-        raise typer.BadParameter(str(problem)) from None
+    style = {name: known[name] for name in ("sep", "decimal", "encoding") if name in known}
+    return list(open_source(data, CsvStyle(**style)).names)
 
 
 def _choose(words: str, known: tuple[str, ...]) -> str:

@@ -100,6 +100,13 @@ def release(
     decimal: Annotated[
         str, typer.Option(help="The sign before decimals in CSV files: . or ,")
     ] = ".",
+    encoding: Annotated[
+        str,
+        typer.Option(
+            help="How the text of CSV files is stored: cp1252, latin-1, utf-16, ... The release is "
+            "UTF-8."
+        ),
+    ] = "utf-8",
     turbine: Annotated[
         str | None, typer.Option(help="A public column that names each row's turbine.")
     ] = None,
@@ -150,6 +157,7 @@ def release(
             turbine=turbine,
             sep=sep,
             decimal=decimal,
+            encoding=encoding,
             missing=missing,  # type: ignore[arg-type]
             formulas=formulas,  # type: ignore[arg-type]
             name=dataset,

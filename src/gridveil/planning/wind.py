@@ -28,6 +28,7 @@ from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.sealed import Limits
 from gridveil.wind.demo import CAPACITY, demo_records
 from gridveil.wind.evaluation import TurbineEvaluation, compare
+from gridveil.wind.io.request import CsvStyle
 from gridveil.wind.methods import BY_NAME, Synthetic
 from gridveil.wind.records import Records, read_records
 from gridveil.wind.release import plan
@@ -81,6 +82,8 @@ class Wind(Kind):
         Field("capacity", "Nameplate capacity", "2750", "Public, in the unit of the power column."),
         Field("time", "Column of times", "", "Public: it orders the rows.", optional=True),
         Field("turbine", "Column of turbines", "", "Public, if there are several.", optional=True),
+        Field("decimal", "Sign before decimals", "", "A comma, if there are any.", optional=True),
+        Field("encoding", "Encoding", "", "cp1252, for example, if not UTF-8.", optional=True),
         Field("output", "Folder for the release", "release", "Made by the command."),
     )
 
@@ -104,9 +107,11 @@ class Wind(Kind):
         return _METRICS
 
     def check_field(self, name: str, fields: Mapping[str, str]) -> None:
-        """Raise `InputError` for a capacity that is not a number, or a column in two roles."""
+        """Raise `InputError` for text that can't be read so, or a column in two roles."""
         if name == "capacity":
             _capacity(fields[name])
+        if name in ("decimal", "encoding") and fields[name]:
+            CsvStyle(**{name: fields[name]})
         if name == "power" and fields["power"] == fields["speed"]:
             raise InputError(
                 "The same column can't be public and private.",
@@ -133,7 +138,7 @@ class Wind(Kind):
         words = ["gridveil", "wind", "release", file_word(fields["file"])]
         words += ["--speed", fields["speed"], "--power", fields["power"]]
         words += ["--capacity", fields["capacity"]]
-        for name in ("time", "turbine"):
+        for name in ("time", "turbine", "decimal", "encoding"):
             words += [f"--{name}", fields[name]] if fields[name] else []
         words += [
             "--alpha",

@@ -144,7 +144,7 @@ def evaluate(bundle: Path | str, against: Any) -> Evaluation:
     statement = _statement(folder)
     settings = statement.body["settings"]
     data = [one["name"] for one in statement.body["files"] if one["name"].startswith("records.")]
-    real = _read(against, settings)
+    real = _read(against, settings, settings.get("source_encoding", "utf-8"))
     released = _read(folder / data[0], settings)
     if [group.rows for group in real.groups] != [group.rows for group in released.groups]:
         raise InputError(
@@ -226,11 +226,11 @@ def _statement(folder: Path) -> Statement:
     return statement
 
 
-def _read(source: Any, settings: dict[str, Any]) -> Records:
+def _read(source: Any, settings: dict[str, Any], encoding: str = "utf-8") -> Records:
     names = ("speed", "power", "capacity", "unit", "public", "key", "turbine", "missing")
     said = ("time", "time_format", "sep", "decimal")
     known = {name: settings[name] for name in (*names, *said) if name in (*names, *settings)}
-    return read_records(source, formulas="keep", **known)
+    return read_records(source, formulas="keep", encoding=encoding, **known)
 
 
 def _compare(

@@ -52,6 +52,7 @@ def make_facts(plan: Planned, task: Task, outcome: Outcome) -> Facts:
     # The owner's name for the data: that of a file may tell about it.
     name = records.name if task.account.charge is None else task.account.charge.dataset
     turbines = f" of {len(records.groups)} turbines" if records.turbine else ""
+    encoding = records.style.encoding
     known = {
         "speed": records.speed,
         "power": records.power_column,
@@ -71,6 +72,8 @@ def make_facts(plan: Planned, task: Task, outcome: Outcome) -> Facts:
         **({} if records.time_format is None else {"time_format": records.time_format}),
         **({} if records.style.usual else {"sep": records.style.sep}),
         **({} if records.style.usual else {"decimal": records.style.decimal}),
+        # The release is UTF-8: this is for whoever reads the original again.
+        **({} if encoding == "utf-8" else {"source_encoding": encoding}),
         **method.settings(),
         **prepared.settings(),
     }

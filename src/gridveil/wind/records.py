@@ -282,6 +282,7 @@ def read_records(
     turbine: str | None = None,
     sep: str | None = None,
     decimal: str = ".",
+    encoding: str = "utf-8",
     missing: Literal["refuse", "drop"] = "refuse",
     formulas: Formulas = "refuse",
     name: str | None = None,
@@ -323,6 +324,9 @@ def read_records(
     sep, decimal
         Signs between fields and before decimals of CSV files; the first is found by default. The
         release is written with the same.
+    encoding
+        How the text of CSV files is stored, as ``"cp1252"``, ``"latin-1"`` or ``"utf-16"``. The
+        release is UTF-8.
     missing
         What to do with rows with missing values: ``"refuse"`` or ``"drop"``.
     formulas
@@ -344,7 +348,7 @@ def read_records(
     key = key_or_time(key, time, written)
     check_options(public, missing, formulas, unit, speed=speed, turbine=turbine, key=key)
     sizes = check_capacity(capacity, turbines=turbine is not None)
-    opened = open_source(source, CsvStyle(sep, decimal))
+    opened = open_source(source, CsvStyle(sep, decimal, encoding))
     streamed = _is_streamed(opened, stream)
     layout = read_layout(
         opened,

@@ -10,6 +10,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -31,6 +32,10 @@ _PROBLEMS = (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error, csv
 _WRONG_FIELDS = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 T = TypeVar("T")
+
+
+class EncodingError(InputError):
+    """A CSV file is not text in the encoding that it is read in."""
 
 
 class RecordFile(Protocol):
@@ -71,8 +76,9 @@ def open_file(path: Path, style: CsvStyle) -> RecordFile:
     if not style.usual:
         raise InputError(
             f"{path.name} is a Parquet file, which has no signs between fields and none before "
-            "decimals.",
-            remedy="Leave out sep and decimal (--sep, --decimal): they are for CSV files.",
+            "decimals, and one encoding.",
+            remedy="Leave out sep, decimal and encoding (--sep, --decimal, --encoding): they are "
+            "for CSV files.",
         )
     return ParquetFile(path)
 
@@ -92,6 +98,9 @@ class CsvFile:
         self.delimiter = style.sep or max(",;\t|", key=line.count)
         names = _attempt(lambda: next(csv.reader([line], delimiter=self.delimiter)))
         self.names = names if names is not None else [line]
+        if style.wide and len(self.names) == 1:
+            # Other text read in pairs of bytes is one line: rows and all, and nothing to be shown.
+            raise self._not_text()
 
     def types(self) -> list[pa.DataType]:
         """Text, all of them."""
@@ -115,6 +124,8 @@ class CsvFile:
 
     def _open(self, names: Sequence[str]) -> Any:
         stream = pa.input_stream(str(self.path), compression="gzip" if self._compressed else None)
+        if self._style.encoding != "utf-8":
+            stream = pa.transcoding_input_stream(stream, self._style.encoding, "utf-8")
         csv_module = pyarrow.csv
         return csv_module.open_csv(
             stream,
@@ -137,22 +148,37 @@ class CsvFile:
                 f"{self.path.name} is damaged: it can't be unpacked.",
                 remedy="Write or copy the file again.",
             )
+        recoded = self._style.encoding != "utf-8"
+        if recoded:  # bytes that do not decode are refused here only if they are in the header
+            decoder = codecs.getincrementaldecoder(self._style.encoding)("replace")
+            head = _attempt(partial(decoder.decode, start))
+            if head is None:  # UTF-16 without a mark of its order of bytes
+                raise self._not_text()
+            start = head.encode()
         lines = [line for line in start.splitlines() if line.strip()]
         if not lines:
             raise InputError(f"{self.path.name} is empty.", remedy="Give a file with a header.")
         text = _attempt(lambda: lines[0].decode("utf-8-sig"))
-        if text is None or "\0" in text:
-            raise self._not_utf8()
+        if text is None or "\0" in text or (recoded and "\ufffd" in text):
+            raise self._not_text()
         return text
 
     def _start(self) -> bytes:
         with gzip.open(self.path) if self._compressed else self.path.open("rb") as stream:
             return stream.read(_HEADER_BYTES)
 
-    def _not_utf8(self) -> InputError:
-        return InputError(f"{self.path.name} is not UTF-8 text.", remedy="Save it as UTF-8.")
+    def _not_text(self) -> EncodingError:
+        return EncodingError(
+            f"{self.path.name} is not {self._style.encoding.upper()} text.",
+            remedy='Name its encoding, as encoding="cp1252" (--encoding cp1252) for files of '
+            'western European Windows, "latin-1" or "utf-16", or save it as UTF-8.',
+        )
 
     def _refuse(self, complaint: str) -> None:
+        # First what holds for the whole file: which part of it Arrow has seen by now follows from
+        # the width of private text.
+        if not _attempt(self._decodes):
+            raise self._not_text()
         # Of Arrow's words only the numbers of rows and fields are used: the rest quotes the row.
         if found := _WRONG_FIELDS.match(complaint):
             number, expected, actual = map(int, found.groups())
@@ -161,15 +187,13 @@ class CsvFile:
                 f"{expected}.",
                 remedy="Mend the row, or quote fields that hold the delimiter.",
             )
-        if not _attempt(self._is_utf8):
-            raise self._not_utf8()
         raise InputError(
             f"{self.path.name} can't be read as CSV: it is damaged, or a quote is not closed.",
             remedy="Write the file again.",
         )
 
-    def _is_utf8(self) -> bool:
-        decoder = codecs.getincrementaldecoder("utf-8")()
+    def _decodes(self) -> bool:
+        decoder = codecs.getincrementaldecoder(self._style.encoding)()
         with gzip.open(self.path) if self._compressed else self.path.open("rb") as stream:
             while part := stream.read(_HEADER_BYTES):
                 decoder.decode(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,10 @@ Capacity = float | Mapping[str, float]
 _LEAST, _MOST = 1e-12, 1e15
 
 _TABS = ("\\t", "tab")
+# Encodings are taken if ASCII stays what it is, also what Python's own codecs would make signs of;
+# and those in which every sign has several bytes.
+_ASCII = bytes(sign for sign in range(128) if sign != ord("\\")) + rb".xn--4ca.\x41\u0041"
+_WIDE = {f"utf-{bits}{end}" for bits in (16, 32) for end in ("", "-le", "-be")}
 # A number with at most one sign for decimals, whichever of the two it is.
 _DECIMAL = r"^\s*[+\-]?(\d+[.,]\d*|[.,]\d+)([eE][+\-]?\d+)?\s*$"
 
@@ -34,6 +39,8 @@ class CsvStyle:
         The sign between fields; by default the most frequent of ``, ; | tab`` in the header.
     decimal
         The sign before decimals: a point or a comma.
+    encoding
+        How their text is stored, by any of Python's names for it.
 
     Raises
     ------
@@ -43,6 +50,7 @@ class CsvStyle:
 
     sep: str | None = None
     decimal: str = "."
+    encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
         if self.sep in _TABS:
@@ -67,11 +75,17 @@ class CsvStyle:
                 "Fields and decimals are both set apart by a comma.",
                 remedy='Files with decimal commas have other signs between fields, as sep=";".',
             )
+        object.__setattr__(self, "encoding", _known_encoding(self.encoding))
 
     @property
     def usual(self) -> bool:
         """Whether nothing was said."""
         return self == CsvStyle()
+
+    @property
+    def wide(self) -> bool:
+        """Whether every sign takes several bytes."""
+        return self.encoding in _WIDE
 
     def with_points(self, text: pa.Array) -> pa.Array:
         """A column with the decimals of its numbers behind a point; and back, by the same step.
@@ -87,6 +101,22 @@ class CsvStyle:
             comma, pc.replace_substring(text, ",", "."), pc.replace_substring(text, ".", ",")
         )
         return pc.if_else(number, swapped, text)
+
+
+def _known_encoding(name: Any) -> str:
+    """One name for each encoding, or `InputError` if it is unknown or not one for plain text."""
+    found = None
+    with contextlib.suppress(LookupError, ValueError, TypeError):
+        named = codecs.lookup(name).name.replace("_", "-")
+        if named in _WIDE or _ASCII.decode(named) == _ASCII.decode("ascii"):
+            found = named
+    if found is None:
+        raise InputError(
+            f"The encoding {str(name)[:20]!r} is not known.",
+            remedy='Give encoding="cp1252" (--encoding cp1252) for files of western European '
+            'Windows, "latin-1" or "utf-16", for example.',
+        )
+    return "utf-8" if found == "utf-8-sig" else found
 
 
 def check_options(

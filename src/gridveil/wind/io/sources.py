@@ -270,8 +270,9 @@ def open_source(source: Any, style: CsvStyle = CsvStyle()) -> Source:  # noqa: B
     if table is not None:
         if not style.usual:
             raise InputError(
-                "A table in memory has no signs between fields, and none before decimals.",
-                remedy="Leave out sep and decimal: they are for CSV files.",
+                "A table in memory has no signs between fields, none before decimals, and no "
+                "encoding.",
+                remedy="Leave out sep, decimal and encoding: they are for CSV files.",
             )
         return table
     try:
