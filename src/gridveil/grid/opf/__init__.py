@@ -1,1 +1,1 @@
-"""Internals of the population OPF engine: flows, columns, solvers, certificates, workers."""
+"""The engine that solves populations of OPF models: flows, columns, solvers, proofs, workers."""

@@ -1,14 +1,15 @@
-"""The same models with the angle of every bus as a column: all rows are there, and all are sparse.
+"""The sparse form of the linear models, with the angle of every bus as a column.
 
-Rows of the PTDF (see `highs`) are few if few branches are near their limits, but each is dense.
-Here the flows of the columns are `b (theta_from - theta_to)`, with the angles tied to the columns
-by one balance for each bus but the references:
+The other form (see `highs`) has one dense row of the PTDF for each branch near its limit: few rows,
+unless many branches are near their limits. Here all rows are present, and all are sparse. Flows are
+`b (theta_from - theta_to)`, and one balance for each bus except the references ties the angles to
+the columns:
 
-    (A' diag(b) A theta)_i = what the columns put in at bus i,
+    (A' diag(b) A theta)_i = what the columns inject at bus i,
 
-so that `diag(b) A theta = F x` and limits, prices and proofs mean the same in both. Every branch
-has one row with two ends, and with line slack one column for each of them. The two add up to the
-one slack of `formulation` if no branch has limits that cross.
+so that `diag(b) A theta = F x`, and limits, prices and proofs mean the same in both forms. Every
+branch has one row with a lower and an upper end, and with line slack one slack column for each end.
+If no branch has limits that cross, the two columns add up to the one slack of `formulation`.
 """
 
 from __future__ import annotations
@@ -35,29 +36,30 @@ from gridveil.grid.opf.highs import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# The largest cost is near this in the solver: its tolerance is absolute, and the certificate asks
-# for more digits than it leaves of prices near 1.
+# Costs are scaled so that the largest is near this: the solver's tolerance is absolute, and with
+# prices near 1 it leaves fewer correct digits than the certificate asks for.
 LARGEST_COST = 2.0**10
-# To this tolerance a warm model takes a third of the steps that it takes to the tight one, and
-# most answers are certified all the same.
+# At this tolerance a warm model takes a third of the steps that it takes at the tight one, and most
+# answers are still certified.
 LOOSE = 1e-7
 
 
 def size(form: Formulation) -> int:
-    """How many entries the matrix has."""
+    """Count the entries of the sparse matrix."""
     lines = 4 if form.slack.lines else 2
     return 3 * form.flows.buses + 2 * len(form.columns) + (lines + 2) * len(form.flows.b)
 
 
 def fits(form: Formulation, batch: Batch, k: int) -> bool:
-    """Whether model `k` can be written like this: no outages, and no limits that cross."""
+    """Say whether model `k` can be written with angles: no outages, and no limits that cross."""
     return form.flows.outages is None and bool((batch.room[k].sum(0) >= 0).all())
 
 
 class AngleModel(Solver):
-    """A linear programme in HiGHS with columns, angles and, if they can be bought, overloads.
+    """A linear programme in HiGHS whose columns are injections, angles and, with slack, overloads.
 
-    Without a `Way` it begins loosely, and with a presolve until there is a solution to go on from.
+    Without a `Way` it starts at the loose tolerance, and uses presolve until it has a solution to
+    start the next solve from.
     """
 
     def __init__(self, form: Formulation, way: Way | None = None) -> None:
@@ -84,7 +86,7 @@ class AngleModel(Solver):
             price = np.full(len(over), self._scale * self.form.slack.price)
             self._highs.changeColsCost(len(over), over, price)
         demand, room = batch.demand[k], batch.room[k][:, self._lines]
-        # Its stub leaves this method out.
+        # The type stub of highspy lacks this method.
         self._highs.changeRowsBounds(  # type: ignore[attr-defined]
             len(self._changing),
             self._changing,
@@ -93,7 +95,7 @@ class AngleModel(Solver):
         )
 
     def tighten(self) -> bool:
-        """Go on to tight tolerances; say whether they were loose."""
+        """Switch to the tight tolerance; say whether it was loose before."""
         loose, self._loose = self._loose, False
         if loose:
             for kind in ("primal", "dual"):
@@ -101,7 +103,7 @@ class AngleModel(Solver):
         return loose
 
     def run(self) -> Answer:
-        """Solve it from where it stands."""
+        """Solve the loaded model, starting from the solution before."""
         self._highs.run()
         outcome = outcome_of(self._highs)
         if outcome is not Outcome.SOLVED:
@@ -119,7 +121,7 @@ class AngleModel(Solver):
     def _build(self) -> None:
         form, flows, lines = self.form, self.form.flows, self._lines
         kept, laplacian = flows.grounded()
-        # Angles are counted in what makes their own entry of the balance 1.
+        # Each angle is in the unit that makes its diagonal entry of the balances 1.
         unit = diags_array(1.0 / np.where(laplacian.diagonal() == 0, 1.0, laplacian.diagonal()))
         place = np.full(flows.buses, -1)
         place[kept] = np.arange(len(kept))
@@ -167,7 +169,7 @@ class AngleModel(Solver):
 
 
 def _table(row: Ints, column: Ints, height: int, width: int) -> csr_array:
-    """Ones at these places; what is not in the table (-1) is left out."""
+    """Make a sparse matrix with ones at these places; a place of -1 is left out."""
     there = (row >= 0) & (column >= 0)
     return csr_array(
         (np.ones(int(there.sum())), (row[there], column[there])), shape=(height, width)

@@ -1,8 +1,8 @@
-"""A matrix in pieces so small that BLAS starts no threads for a product with one of them.
+"""A matrix cut into pieces so small that BLAS multiplies each of them without starting threads.
 
 Thousands of products that take microseconds each gain nothing from threads, and on a busy machine
 threads that wait for each other take ten times as long. Products of pieces are also the same to the
-last bit, however many threads BLAS may use.
+last bit for any number of BLAS threads.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# OpenBLAS, which NumPy comes with, starts threads for 9,216 entries times a vector, and for 2^18
-# multiplications of two matrices: that is a piece of 64 columns times itself.
+# NumPy's OpenBLAS starts threads if a matrix of 9,216 entries is multiplied by a vector, or if a
+# product of two matrices takes 2^18 multiplications: a piece of 64 columns times itself.
 _ENTRIES = 2**12
 
 

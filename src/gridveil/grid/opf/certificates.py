@@ -1,12 +1,12 @@
-"""Proof of every cost: a dual bound below it and a repaired solution above it.
+"""Prove every cost: a dual bound below it and a repaired solution above it.
 
-**Polishing.** An interior point stops close to the optimum, where it is plain which limits bind.
+**Polishing.** An interior point stops close to the optimum, where it is clear which limits bind.
 With those held and the others dropped, the optimum solves the linear equations
 
     2 quad x + lin = E'y  on the free columns,    E x = right-hand sides,
 
-`E` being the balances and the binding branch rows. Whether the guess was right is for the
-certificate to say.
+where `E` has the balances and the binding branch rows. The certificate then says whether the right
+limits were held.
 
 **The bound.** For any prices `lam` of the balances and `mu >= 0` of the branch limits, weak
 duality gives
@@ -14,9 +14,9 @@ duality gives
     C >= constant + lam'D - mu_along'room_along - mu_against'room_against
          + sum_j min over low_j <= x_j <= high_j of quad_j x_j^2 + (lin_j - pi_j) x_j,
 
-with the nodal price `pi = lam - F'(mu_along - mu_against)`. With line slack it holds wherever
+with the nodal price `pi = lam - F'(mu_along - mu_against)`. With line slack it holds if
 `mu_along + mu_against <= price`. Nothing here trusts a solver: its prices are clipped into these
-sets, its columns into their bounds, and what is left of the balance is moved to one column.
+sets, its columns into their bounds, and what the balance is short of is added to one column.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from gridveil.grid.opf.highs import Answer
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# With more unknowns than this the dense equations cost more than the programme.
+# With more unknowns than this, solving the dense equations takes longer than the programme.
 MOST_UNKNOWNS = 3000
 
 
 def polished(form: Formulation, batch: Batch, answer: Answer) -> Answer:
-    """Solve the equations of the limits that bind in an answer to the batch's first model."""
+    """Improve an answer to the batch's first model by solving for the limits that bind in it."""
     lin, quad = batch.bounds.lin[0], batch.bounds.quad[0]
     paid, binding = _branches(form, batch, answer)
     x, free = _columns(form, batch, answer)
@@ -59,17 +59,17 @@ def polished(form: Formulation, batch: Batch, answer: Answer) -> Answer:
 
 
 def _units(batch: Batch) -> tuple[float, float]:
-    """Give a typical power and a typical price: what is large and small is measured in them."""
+    """Return a typical power and price, in which large and small are measured."""
     power = float(np.abs(batch.demand).max(initial=1.0))
     return power, float(np.abs(batch.bounds.lin).max(initial=1e-6))
 
 
 def _branches(form: Formulation, batch: Batch, answer: Answer) -> tuple[Floats, Floats]:
-    """Find the branches that pay for an overload, and the ones held at a limit, with signs."""
+    """Return signed prices of branches that buy overload, and signs of branches at a limit."""
     power, money = _units(batch)
     flow = form.flow(answer.x[None])[0]
     room = batch.room[0] - np.stack([flow, -flow])
-    # A limit binds where its price is large and its distance small, each in its own unit.
+    # A limit binds if its price is large and its distance small, each in its own unit.
     tight = answer.prices / money > room / power
     sign = np.where(tight[0], 1.0, 0.0) - np.where(tight[1], 1.0, 0.0)
     if not form.slack.lines:
@@ -80,7 +80,7 @@ def _branches(form: Formulation, batch: Batch, answer: Answer) -> tuple[Floats, 
 
 
 def _columns(form: Formulation, batch: Batch, answer: Answer) -> tuple[Floats, Ints]:
-    """Put the columns that are held on their bounds, and find the free ones."""
+    """Set the columns at a bound to that bound, and find the free ones."""
     power, money = _units(batch)
     bounds, x = batch.bounds, answer.x
     nodal = form.flows.back(answer.prices[0] - answer.prices[1])[form.columns.bus]
@@ -96,7 +96,7 @@ def _equations(quad: Floats, slope: Floats, E: Floats, right: Floats) -> tuple[F
     count = len(quad)
     matrix = np.block([[np.diag(2 * quad), -E.T], [E, np.zeros((len(E), len(E)))]])
     vector = np.concatenate([-slope, right])
-    # The rows differ in size by many orders (quad is about 1e-3): scale, then one refinement.
+    # The rows differ by orders of magnitude (quad is about 1e-3): scale, solve, refine once.
     size = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-300)
     scaled, target = matrix / size[:, None], vector / size
     found = np.linalg.lstsq(scaled, target, rcond=None)[0]
@@ -144,8 +144,8 @@ def certify(form: Formulation, batch: Batch, answers: list[Answer]) -> Certified
     else:
         violation = np.maximum(missing, over.max(1, initial=0.0))
     bound = _bound(form, batch, (balance, prices, nodal), cost)
-    # A solution that is over a hard limit by `over` may be cheaper than the bound by
-    # `mu over` at most, so that much is no sign of a good answer.
+    # A solution that exceeds a hard limit by `over` may be cheaper than the bound by up to
+    # `mu over`; add that to the gap, or a violation would hide a bad answer.
     unpaid = 0.0 if form.slack.lines else (prices.sum(1) * over).sum(1)
     gap = (cost + unpaid - bound) / np.maximum(1.0, np.abs(cost))
     return Certified(cost, bound, gap, violation, x, flow + batch.base, nodal, prices)
@@ -166,13 +166,13 @@ def _clipped_prices(form: Formulation, batch: Batch, answers: list[Answer]) -> F
 
 
 def _spread(form: Formulation, balance: Floats) -> Floats:
-    """Give every bus the price of its island, 0 where it is out of service."""
+    """Assign every bus the price of its island, 0 if it is out of service."""
     padded = np.hstack([balance, np.zeros((len(balance), 1))])
     return np.asarray(padded[:, form.flows.island])
 
 
 def _repaired(form: Formulation, batch: Batch, x: Floats) -> tuple[Floats, Floats]:
-    """Clip the columns and mend the balances; what can't be mended is returned as missing MW."""
+    """Clip the columns and repair the balances; also return the MW that can't be repaired."""
     low, high = batch.bounds.low, batch.bounds.high
     x = np.minimum(np.maximum(x, low), high)
     models = np.arange(len(x))
@@ -204,7 +204,7 @@ def _bound(
     low, high = _finite(batch, cost)
     quad = batch.bounds.quad
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Where the cost is linear the least value is at an end of the box.
+        # If the cost is linear the least value is at an end of the box.
         best = np.where(quad > 0, -reduced / (2 * quad), np.where(reduced > 0, low, high))
         best = np.minimum(np.maximum(best, low), high)
         least = np.where((reduced == 0) & (quad == 0), 0.0, (quad * best + reduced) * best)
@@ -213,13 +213,13 @@ def _bound(
 
 
 def _finite(batch: Batch, cost: Floats) -> tuple[Floats, Floats]:
-    """Close the open boxes where no solution as cheap as `cost` can lie outside.
+    """Bound the columns that have no bound so that no solution as cheap as `cost` is cut off.
 
     No solution costs less than `base`, with every column at its cheapest, and each MW that an
     open column moves from its finite end costs at least `rate` more. So an optimal solution has
-    no column further than `(cost - base) / rate` MW from that end. Where some open column is paid
-    for moving (a slack price below a unit's cost) that says nothing, and the bound is one over
-    all solutions within `FAR` MW.
+    no column further than `(cost - base) / rate` MW from that end. If moving some open column saves
+    money (a slack price below a unit's cost), this says nothing, and the dual bound holds only for
+    solutions within `FAR` MW.
     """
     bounds = batch.bounds
     low, high, lin = bounds.low, bounds.high, bounds.lin

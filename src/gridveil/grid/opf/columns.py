@@ -1,15 +1,15 @@
-"""Everything that injects power, as the columns of one linear or quadratic programme.
+"""The columns of a model's linear or quadratic programme: everything that injects power.
 
-Costs of generators are segments in order of power: linear ones, or one that is quadratic.
+The cost of a generator is cut into segments in order of power: linear ones, or one quadratic one.
 
-A generator is one column `p_min <= x <= p_max`, or with a piecewise-linear cost one column a
-segment: the slopes rise, so the cheapest way to fill them is in order, and the first one carries
-`p_min`. What a model may buy at the slack price is more columns of the same kind: shed and spill
-at every bus, or room above and below a generator's limits. So every model is
+A generator is one column `p_min <= x <= p_max`. With a piecewise-linear cost it is one column for
+each segment: the slopes rise, so the cheapest way to fill the segments is in order, and the first
+one carries `p_min`. What a model may buy at the slack price is more columns of the same kind: shed
+and spill at every bus, or room above and below a generator's limits. So every model is
 
     min  sum_j lin_j x_j + quad_j x_j^2 + constant,   low <= x <= high,
 
-with one balance an island and limits on `F (injection - demand)`.
+with one balance for each island and limits on `F (injection - demand)`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from gridveil.grid.model.population import Population
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-# Slopes of a piecewise-linear cost may fall by this much, relatively: rounding in the source.
+# The slopes of a piecewise-linear cost may fall by this much, relative to the largest slope: the
+# breakpoints in the source are rounded.
 CONVEX_ENOUGH = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Segments of the generators' costs; a generator's are in order of power.
+    """Segments of the generators' costs; those of one generator are in order of power.
 
-    `left` and `right` are its ends in MW, infinite for the first and the last; `lin` the slope
-    (at 0 MW where `quad` is not zero); `piece` its number where it is a piece of a quadratic
-    cost, whose ends follow from the limits of each model, else -1.
+    `left` and `right` are the ends of a segment in MW (infinite on the outer side of a generator's
+    first and last segment); `lin` is its slope (at 0 MW if `quad` is not zero). `piece` is its
+    number if it is a piece of a quadratic cost, whose ends depend on each model's limits, else -1.
     """
 
     unit: Ints
@@ -94,7 +95,7 @@ def _not_convex(name: str) -> InputError:
 
 
 def value(points: Floats, p: Floats) -> Floats:
-    """Compute a piecewise-linear cost; the first and the last segment go on for ever."""
+    """Compute a piecewise-linear cost; the first and the last segment extend without end."""
     slope = np.diff(points[:, 1]) / np.diff(points[:, 0])
     below = np.minimum(p - points[0, 0], 0.0) * slope[0]
     above = np.maximum(p - points[-1, 0], 0.0) * slope[-1]
@@ -103,7 +104,10 @@ def value(points: Floats, p: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Slack:
-    """What a model may buy instead of keeping to its limits, and the price in $/MWh."""
+    """Which limits a model may exceed for money (lines, balance at buses, units), and the price.
+
+    The price is in $/MWh.
+    """
 
     lines: bool = False
     buses: bool = False
@@ -113,7 +117,11 @@ class Slack:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The columns' numbers for some models: one row per model, one column per column."""
+    """The bounds and costs of the columns for some models: one row per model.
+
+    `constant` is the part of the cost that no column carries; `error` is how much too high the cost
+    may be because linear pieces replace quadratic costs ($/h).
+    """
 
     low: Floats
     high: Floats
@@ -123,11 +131,11 @@ class Bounds:
     error: Floats
 
     def one(self, k: int) -> Bounds:
-        """Give model `k` alone."""
+        """Return the bounds of model `k` alone."""
         return Bounds(*(values[k : k + 1] for values in self.arrays()))
 
     def arrays(self) -> tuple[Floats, ...]:
-        """Give all arrays, in the order of the fields."""
+        """Return all arrays, in the order of the fields."""
         return self.low, self.high, self.lin, self.quad, self.constant, self.error
 
 
@@ -139,11 +147,11 @@ class Columns:
     network
         The network.
     own_costs
-        Whether the network's costs are used; else the population gives linear ones.
+        Whether to use the network's costs; if not, the population has linear ones.
     pieces
-        How many linear pieces stand for a quadratic cost, or None to keep it.
+        How many linear pieces replace a quadratic cost, or None to keep it.
     slack
-        What can be bought.
+        What a model can buy.
     """
 
     def __init__(
@@ -175,7 +183,7 @@ class Columns:
         self._check_factor(factor)
         crossed = np.zeros(size)
         if self._slack.limits:
-            # With p_min > p_max every p between them misses both by p_min - p_max in all.
+            # With p_min > p_max every p between them misses both, by p_min - p_max in total.
             crossed = np.maximum(low - high, 0.0)[:, self.alive].sum(1) * self._slack.price
             low, high = np.minimum(low, high), np.maximum(low, high)
         left, right, lin, error = self._ends(low, high, population)
@@ -194,32 +202,32 @@ class Columns:
         return Bounds(low, high, lin, quad, start + crossed, error)
 
     def dispatch(self, x: Floats) -> Floats:
-        """Add the columns up to the output of each generator (MW), 0 where out of service."""
+        """Sum the columns to the output of each generator (MW), 0 if it is out of service."""
         found = np.zeros((len(self._units), len(x)))
         own = self.unit >= 0
         np.add.at(found, self.unit[own], x.T[own])
         return found.T
 
     def injection(self, x: Floats, buses: int) -> Floats:
-        """Add the columns up to the injection at each bus (MW)."""
+        """Sum the columns to the injection at each bus (MW)."""
         found = np.zeros((buses, len(x)))
         np.add.at(found, self.bus, x.T)
         return found.T
 
     def shed(self, x: Floats, buses: int) -> Floats:
-        """Add shed load up, and take spilled power off, at each bus (MW)."""
+        """Compute shed load minus spilled power at each bus (MW)."""
         found = np.zeros((buses, len(x)))
         bought = self.unit < 0
         np.add.at(found, self.bus[bought], x.T[bought])
         return found.T
 
     def limit_prices(self, population: Population, nodal: Floats) -> dict[str, Floats]:
-        """Compute what 1 MW more room above and below is worth to each generator ($/MWh).
+        """Compute how much 1 MW more room above `p_max` and below `p_min` would save ($/MWh).
 
-        A unit at a limit earns the nodal price `pi` and pays its marginal cost there: the room is
-        worth `pi - c'(p_max)` above and `c'(p_min) - pi` below, where that is positive. Where room
-        can be bought it is worth no more than its price; and where `p_min > p_max` every output
-        buys some, so that the room is worth the price more.
+        A unit at a limit earns the nodal price `pi` and pays its marginal cost there, so more room
+        saves `pi - c'(p_max)` above and `c'(p_min) - pi` below, if that is positive. If room can be
+        bought, it saves at most the price of the room. With `p_min > p_max` every output must buy
+        room, so more room also saves that price.
         """
         units, seg, size = self._units, self._segments, population.size
         low = _scaled(units.p_min, population.p_min, size)
@@ -228,12 +236,12 @@ class Columns:
         left, right, lin, _ = self._ends(np.minimum(low, high), np.maximum(low, high), population)
         at_low, at_high = np.zeros(low.shape), np.zeros(low.shape)
         for j, unit in enumerate(seg.unit):
-            # The last segment that begins below p_max ends there.
+            # The last segment that begins below p_max has the slope at p_max.
             reached = left[:, j] < high[:, unit]
             slope = _slope(lin[:, j], seg.quad[j], high[:, unit]) * factor[:, unit]
             at_high[:, unit] = np.where(reached, slope, at_high[:, unit])
         for j, unit in reversed(list(enumerate(seg.unit))):
-            # The first one that ends above p_min begins there.
+            # The first segment that ends above p_min has the slope at p_min.
             reached = right[:, j] > low[:, unit]
             slope = _slope(lin[:, j], seg.quad[j], low[:, unit]) * factor[:, unit]
             at_low[:, unit] = np.where(reached, slope, at_low[:, unit])
@@ -315,8 +323,8 @@ def _slope(lin: Floats, quad: float, output: Floats) -> Floats:
 def _inside(
     left: Floats, right: Floats, lo: Floats, hi: Floats, first: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """Compute the part of every segment between the limits."""
-    # Where lo > hi the column keeps lo > hi, and the model is found infeasible.
+    """Compute the bounds of every segment's part between the limits."""
+    # If lo > hi the column keeps lo > hi, and the model is found infeasible.
     top = np.where(np.isposinf(right), hi, np.minimum(np.maximum(right, lo), hi))
     with np.errstate(invalid="ignore"):
         width = top - np.minimum(np.maximum(left, lo), np.maximum(lo, hi))

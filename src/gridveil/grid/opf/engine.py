@@ -1,8 +1,8 @@
 """Solve populations of DC optimal power flow models, fast and exactly.
 
-Every cost comes with a proof (a dual bound and a repaired solution) and a status. This is public
-computation: it takes plain arrays. A mechanism that opens a seal calls it in its own process,
-without workers, and keeps no `Engine`: a solver's memory (basis, rows) tells about what it solved.
+Every cost comes with a proof (a dual bound and a repaired solution) and a status. The engine takes
+plain arrays and knows nothing of seals. A mechanism that opens a seal calls it in its own process,
+without workers, and keeps no `Engine`: a solver's memory (basis, rows) reveals what it solved.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ _POWERS = ("cost", "bound", "violation", "error", "dispatch", "flow", "shed", "o
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solutions:
-    """Answers to a population, one row per model; None where not kept.
+    """Solutions of a population's models, one row per model; None for what was not kept.
 
     Parameters
     ----------
     cost
-        $/h; infinite where the model is infeasible.
+        $/h; infinite if the model is infeasible.
     status
         A `Status` for each model.
     bound, gap
         A proved lower bound of the cost, and how far the cost is above it, relatively.
     violation
-        MW by which the solution misses a limit that can't be bought; at most 1e-6 if certified (of
-        the unit that the network is solved in, for very small and very large ones).
+        MW by which the solution misses a limit that can't be bought; at most 1e-6 if certified (in
+        `unit`, which is not 1 MW for very small and very large networks).
     error
         How much too high the cost may be, in $/h, because of linear pieces of quadratic costs.
     dispatch
@@ -75,18 +75,18 @@ class Solutions:
         What 1 MW more of the model's own limit of a branch would save, $/MWh, never below 0.
         With capacity multipliers, `dC/df = -multiplier * line_price`.
     nodal_price
-        What 1 MW more load at each bus would cost, $/MWh; nan where out of service.
+        What 1 MW more load at each bus would cost, $/MWh; NaN if the bus is out of service.
     reactive_price
-        What 1 Mvar more load at each bus would cost; in AC alone.
+        What 1 Mvar more load at each bus would cost; only in AC.
     p_max_price, p_min_price
         What 1 MW more room would save above `p_max` and below `p_min`, $/MWh.
     shed
-        MW shed at each bus, below zero where power is spilled.
+        MW shed at each bus, below zero if power is spilled.
     overload
         MW by which each branch is over its limit.
     room_price
-        What 1 MW more room in every branch limit and balance at once could save at most, $/h; one
-        number a model.
+        The most that 1 MW more room in every branch limit and balance at once could save, $/h; one
+        number per model.
     """
 
     cost: Floats
@@ -118,16 +118,16 @@ class Solutions:
 
     @property
     def certified(self) -> NDArray[np.bool_]:
-        """Which costs are proved, those of infeasible models included."""
+        """Which costs are proved; a proved infeasible model counts."""
         return np.asarray((self.status <= Status.TIGHT) | (self.status == Status.INFEASIBLE))
 
 
 class Engine:
     """A solver for one network that stays warm between calls.
 
-    What it learned from one call (basis, branch rows) speeds the next one up, and can change which
-    of several equally good solutions is found there. An engine that saw private data must be
-    thrown away; `solve_population` uses a new one for every chunk of models.
+    What it learned in one call (basis, branch rows) speeds up the next one, and can change which of
+    several equally good solutions the next one finds. An engine that saw private data must be
+    thrown away; `solve_population` uses a new solver for every chunk of models.
 
     Parameters are those of `solve_population`.
     """
@@ -165,8 +165,8 @@ class Engine:
     ) -> Solutions:
         """Solve a population in this process.
 
-        `fresh` begins every chunk with a new solver, which makes the answers those of
-        `solve_population` to the last bit; else solvers stay warm.
+        With `fresh` every chunk starts with a new solver, and the answers equal those of
+        `solve_population` to the last bit; otherwise solvers stay warm.
         """
         models = Population(1) if population is None else population
         check_population(self._network, models)
@@ -185,7 +185,7 @@ class Engine:
 
     @property
     def flows(self) -> Flows:
-        """Flows of the network, which any solve set up."""
+        """Flows of the network; available after the first solve."""
         return next(iter(self._forms.values())).flows
 
     def _ladder(self, *, own_costs: bool, fresh: bool) -> Ladder:
@@ -231,17 +231,18 @@ def solve_population(
     capacity
         Capacities in MW, one for each branch, in place of the network's; any sign, `inf` for none.
     model
-        "strict": costs are infinite where limits can't be met. "relaxed": flows may pass their
-        limits at `slack_price` a MW, so every capacity vector has a cost. "shed": load may be
+        "strict": the cost is infinite if limits can't be met. "relaxed": flows may exceed their
+        limits at `slack_price` per MW, so every capacity vector has a cost. "shed": load may be
         shed and power spilled at every bus at that price. "limits": generators may leave their
-        limits at that price. A tuple of these buys all of them.
+        limits at that price. A tuple allows several of these.
     slack_price
         $/MWh.
     convention
         "series" for PowerModels' DC model, "matpower" for MATPOWER's; see `Flows`. Limits of
         angle differences are kept in both, as limits of the flow.
     quadratic
-        "exact", or into how many linear pieces each quadratic cost is cut; the error is stated.
+        "exact", or the number of linear pieces that replace each quadratic cost; `error` in the
+        solutions says how much that can matter.
     keep
         What to keep of every model beside cost, status and certificate: "dispatch", "flow",
         "line_price", "nodal_price", "limit_price" (of generators), "shed", "overload",
@@ -249,18 +250,19 @@ def solve_population(
     tolerance
         Relative gap up to which a cost counts as certified.
     rows
-        "lazy": branch limits enter when they are broken; "all": all at once (small networks).
+        "lazy": a branch limit is added when a solution breaks it; "all": all at once, for small
+        networks.
     unit
-        MW, a power of two: tolerances of solvers are in this unit. Chosen from the size of the
-        network by default; 1 for most.
+        MW, a power of two: the solvers' tolerances are in this unit. By default chosen from the
+        size of the network; 1 for most.
     executor
         Any `concurrent.futures.Executor`, or a Dask `Client`. Public data only.
     workers
         Start this many processes. Public data only.
     chunk
-        How many models are solved by one warm solver; by default from the network's size.
+        How many models one warm solver solves; by default chosen from the network's size.
     progress
-        Called with the numbers of models done and of all, after every chunk.
+        Called after every chunk with the number of models done and the number of all models.
     contingencies
         Outages that every dispatch must survive, see `outages.contingencies`. Flows and overloads
         are those before any outage; prices of branches count their limits after outages too.
@@ -268,7 +270,7 @@ def solve_population(
     Returns
     -------
     Solutions
-        In the order of the population, the same whatever solved it.
+        In the order of the population; the same with and without workers.
     """
     if executor is not None and workers is not None:
         raise InputError("Give an executor or a number of workers, not both.")

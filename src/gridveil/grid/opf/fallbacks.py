@@ -1,10 +1,9 @@
-"""Solve a batch of models, prove every answer, and climb where a proof fails.
+"""Solve a batch of models, prove every answer, and try other solvers if a proof fails.
 
-The first rung is all models of a small network together, or the warm-started model that all
-models of the batch share. Where its answer is
-not certified the model is solved again, alone: from scratch, by an interior point, and to tight
-tolerances. Infeasibility is proved as well: the least total overload of the lines, at no other
-cost, has a dual bound above zero.
+The first rung of the ladder solves all models of a small network together, or each model with the
+warm-started solver that the batch shares. If an answer is not certified, its model is solved again
+on its own: from scratch, by an interior point, and to tight tolerances. Infeasibility is proved as
+well: the least total overload of the lines, at no other cost, has a dual bound above zero.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.opf.angles import AngleModel, fits, size
+from gridveil.grid.opf.batch_simplex import applies, solve_together
 from gridveil.grid.opf.certificates import Certified, certify, polished
 from gridveil.grid.opf.formulation import Batch, Formulation
 from gridveil.grid.opf.highs import (
@@ -29,24 +29,23 @@ from gridveil.grid.opf.highs import (
     without_numbers,
 )
 from gridveil.grid.opf.quadratic import InteriorWay, QuadraticModel
-from gridveil.grid.opf.together import applies, solve_together
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# Rows of the PTDF are given up once they have as many entries as so many models with angles; some
-# rows always pay.
+# The model switches from PTDF rows to angles once the rows have more entries than this many models
+# with angles, but never at fewer than `LEAST_ROWS` rows.
 SPARSE_MODELS, LEAST_ROWS = 12, 60
 # MW by which a certified solution of the strict model may miss a limit.
 VIOLATION = 1e-6
-# A total overload (MW) that can't be avoided, from which a model counts as infeasible.
+# A model counts as infeasible if its total overload is proved to be above this (MW).
 PROOF = 1e-7
-# Relative difference from which demand is out of reach of generation.
+# Relative difference above which generation limits can't meet demand.
 SHORT = 1e-9
 
 
 class Status(IntEnum):
-    """What is known about one model. Everything up to TIGHT is certified."""
+    """What is known about one model. The values up to TIGHT are certified solutions."""
 
     OPTIMAL = 0
     """Solved on the first rung."""
@@ -61,9 +60,9 @@ class Status(IntEnum):
     INFEASIBLE = 5
     """Proved to have no solution; its cost is infinite."""
     UNBOUNDED = 6
-    """Its cost has no lower end."""
+    """Its cost has no lower bound."""
     FAILED = 7
-    """No rung had an answer or a proof that there is none."""
+    """Every solver failed, and infeasibility is unproved."""
 
 
 Rung = Callable[[Formulation], Solver]
@@ -84,14 +83,14 @@ QUADRATIC: tuple[tuple[Status, Rung], ...] = (
 
 
 class Ladder:
-    """A solver for batches of one formulation; remembers rows and basis between them.
+    """A sequence of solvers for batches of one formulation; keeps rows and basis between batches.
 
     Parameters
     ----------
     form
         The formulation.
     tolerance
-        Relative gap up to which a cost is certified.
+        Relative gap up to which a cost counts as certified.
     all_rows
         Give the model every branch row at once instead of lazily.
     """
@@ -101,15 +100,15 @@ class Ladder:
         self._tolerance = tolerance
         self._all_rows = all_rows
         self._models: dict[bool, Solver] = {}
-        # Dense rows pay while they have no more entries than a few sparse models.
+        # Dense rows are faster while they have no more entries than a few sparse models.
         self._most: float = max(LEAST_ROWS * len(form.columns), SPARSE_MODELS * size(form))
         if form.flows.dense is not None:
-            self._most = np.inf  # all rows of a small network are there
+            self._most = np.inf  # a small network keeps its whole PTDF
         self._angles: AngleModel | None = None
         self._elastic: LinearModel | None = None
 
     def solve(self, batch: Batch) -> tuple[Ints, Certified]:
-        """Solve every model: its status, and its certified answer."""
+        """Solve every model; return statuses and certified answers."""
         hopeless = _out_of_reach(self.form, batch)
         quick = not self._all_rows and applies(self.form, batch)
         together = solve_together(self.form, batch, ~hopeless) if quick else {}
@@ -138,9 +137,9 @@ class Ladder:
     def _one(self, batch: Batch, k: int) -> Answer:
         """Solve one model with the warm solver of its kind.
 
-        A linear one begins with rows of the PTDF. If these become too many it goes over to angles,
-        and so do all models after it: on the way to a solution many more rows are broken than bind
-        in the end, so nothing in a solution says that rows would pay again.
+        Linear models start with rows of the PTDF. If one needs too many, it is solved with angles,
+        and so are all models after it: many more rows are broken on the way to a solution than
+        bind at its end, so a solution can't tell whether rows would be faster again.
         """
         curved = bool(batch.bounds.quad[k].any())
         if curved or self._all_rows or not fits(self.form, batch, k):
@@ -166,7 +165,7 @@ class Ladder:
         return np.asarray(~good)
 
     def _climb(self, batch: Batch, answer: Answer, into: Certified, k: int) -> Status:
-        """Try the rungs in turn on one model; its best answer goes into place `k`."""
+        """Try the rungs in turn on one model; write its best answer into row `k` of `into`."""
         if answer.outcome is Outcome.INFEASIBLE and self._proved_infeasible(batch):
             return Status.INFEASIBLE
         curved = bool(batch.bounds.quad.any())
@@ -193,14 +192,14 @@ class Ladder:
         return Status.UNBOUNDED if Outcome.UNBOUNDED in outcomes else Status.FAILED
 
     def _take(self, batch: Batch, answer: Answer, into: Certified, k: int) -> bool:
-        """Put a better answer into place `k`; say whether what is there is certified."""
+        """Write an answer into row `k` if it is better; say whether the row is now certified."""
         found = certify(self.form, batch, [answer])
         if _miss(found, 0) < _miss(into, k):
             into.put(k, found)
         return not self._rejected(into)[k]
 
     def _proved_infeasible(self, batch: Batch) -> bool:
-        """Bound the least total overload of one model from below; it must be above zero."""
+        """Say whether a lower bound of one model's least total overload is above zero."""
         if self.form.slack.lines:
             return False
         if self._elastic is None:
@@ -221,7 +220,7 @@ def _unsolved(answers: list[Answer]) -> Bools:
 
 
 def _out_of_reach(form: Formulation, batch: Batch) -> Bools:
-    """Find models whose limits cross, or whose demand no output within the limits can meet."""
+    """Mark models whose limits cross, or whose demand no output within the limits can meet."""
     low, high = batch.bounds.low, batch.bounds.high
     slip = SHORT * np.maximum(1.0, np.abs(batch.demand))
     short = form.balance(high) < batch.demand - slip
@@ -230,7 +229,7 @@ def _out_of_reach(form: Formulation, batch: Batch) -> Bools:
 
 
 def _blank(certified: Certified, k: int, status: Status) -> None:
-    """Leave no numbers in a model without a solution."""
+    """Overwrite the numbers of a model without a solution."""
     value = {Status.INFEASIBLE: np.inf, Status.UNBOUNDED: -np.inf}.get(status, np.nan)
     certified.cost[k] = value
     certified.bound[k] = -np.inf if status is Status.FAILED else value

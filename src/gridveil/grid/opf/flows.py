@@ -44,22 +44,22 @@ class Flows:
         "series": `b = x / (r^2 + x^2)`, taps and shifts ignored, as in PowerModels' DC model.
         "matpower": `b = 1 / (x tap)`, and a phase shift as a fixed pair of injections.
     contingencies
-        Outages whose flows are wanted too: they come after those of the branches.
+        Outages whose flows are computed too: they follow the flows of the branches.
 
     Attributes
     ----------
     live
         Which branches carry flow.
     island
-        The island of every bus, -1 where it is out of service.
+        The island of every bus, -1 if it is out of service.
     shift_injection, shift_flow
         MW drawn at the buses, and flow forced on the branches, by phase shifters.
     outages
-        The flows after outages, if any are wanted.
+        The flows after outages, or None.
     dense
         The whole PTDF on a small network, else None.
     low_angle, high_angle
-        Limits of the flow (MW) that the limits of the angle difference stand for.
+        Limits of the flow (MW) that are equivalent to the limits of the angle difference.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Flows:
         return len(self.b) + (0 if self.outages is None else len(self.outages))
 
     def of(self, injection: Floats) -> Floats:
-        """Compute the flows (MW) of injections, one row per model; shifters are left out."""
+        """Compute the flows (MW) of injections, one row per model, without phase shifters."""
         if self.dense is not None:
             return self.after(np.asarray(injection @ self.dense.T))
         angle = np.zeros(injection.shape)
@@ -99,13 +99,13 @@ class Flows:
         return self.after(self.b * (angle[..., self.from_bus] - angle[..., self.to_bus]))
 
     def after(self, flow: Floats) -> Floats:
-        """The flows on the branches, and behind them those after outages."""
+        """Append the flows after outages to the flows on the branches."""
         if self.outages is None:
             return flow
         return np.concatenate([flow, self.outages.flow(flow)], axis=-1)
 
     def limits(self, normal: Floats, after: float | None = None) -> Floats:
-        """Limits of the branches, and behind them those after outages: emergency, or `after`."""
+        """Append the limits after outages (emergency ratings, or `after`) to those of branches."""
         if self.outages is None:
             return normal
         rated = self.outages.emergency * normal[..., self.outages.watched]
@@ -113,7 +113,7 @@ class Flows:
         return np.concatenate([normal, more], axis=-1)
 
     def back(self, values: Floats) -> Floats:
-        """Compute `F' values`: what values on the branches are worth at each bus."""
+        """Compute `F' values`: from values on the branches to values at the buses."""
         if self.outages is not None:
             here, after = values[..., : len(self.b)], values[..., len(self.b) :]
             values = here + self.outages.back(after)
@@ -127,7 +127,7 @@ class Flows:
     def rows(self, flows: Ints) -> Floats:
         """Compute rows of the PTDF: the flow that 1 MW at each bus puts on these branches.
 
-        Flows after outages have rows too, behind those of the branches.
+        Flows after outages have rows too; their numbers follow those of the branches.
         """
         if self.outages is None:
             return self._known_rows(flows)
@@ -141,7 +141,7 @@ class Flows:
     def _known_rows(self, branches: Ints) -> Floats:
         if self.dense is not None:
             return np.asarray(self.dense[branches])
-        # Threads may share this object: each works on the memory that it found.
+        # Threads may share this object: each keeps using the dictionary that it started with.
         memory = self._known
         found = {k: memory[k] for k in branches.tolist() if k in memory}
         new = np.array([k for k in branches.tolist() if k not in found], dtype=np.int64)
@@ -154,7 +154,7 @@ class Flows:
         return np.array([found[k] for k in branches.tolist()]).reshape(-1, self.buses)
 
     def grounded(self) -> tuple[Ints, csc_array]:
-        """The buses whose angle is free, and the matrix from their angles to their injections."""
+        """Return the buses whose angle is free, and the matrix from their angles to injections."""
         return self._kept, csc_array(_laplacian(self)[self._kept][:, self._kept])
 
     def _rows(self, branches: Ints) -> Floats:

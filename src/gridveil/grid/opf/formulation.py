@@ -1,10 +1,10 @@
-"""One network and one kind of model, and the numbers of a batch of models in it.
+"""What all models of a network share, and the numbers of a batch of them.
 
 A model is `min cost(x)` over the columns of `Columns`, with `sum of an island's x = demand` and
 `low <= F x + base <= high` on every branch, where `base` is the flow that demand and phase
-shifters put there, `high = min(capacity, angle limit)` and `low` likewise. These are two one-sided
-rows a branch, `F x <= room[0]` and `-F x <= room[1]`, so that any limits make sense. With line
-slack each branch has one `v >= 0` in both of its rows, at the slack price.
+shifters put there, `high = min(capacity, angle limit)` and `low` likewise. Each branch has two
+one-sided rows, `F x <= room[0]` and `-F x <= room[1]`, which make sense for any limits, also ones
+that cross. With line slack each branch has one `v >= 0` in both of its rows, at the slack price.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ KEPT = (
     "overload",
     "room_price",
 )
-"""What can be kept of every model."""
+"""The results that a caller can ask to keep for every model."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The kind of model and how well it is to be solved; see `solve_population`."""
+    """The kind of model, and how precisely to solve it; see `solve_population`."""
 
     model: Model | tuple[Model, ...] = "strict"
     slack_price: float | None = None
@@ -91,17 +91,17 @@ class Settings:
 
     @property
     def kinds(self) -> tuple[Model, ...]:
-        """The models, one or several together."""
+        """The kinds of slack of a model ("strict" has none), as a tuple."""
         return (self.model,) if isinstance(self.model, str) else self.model
 
     @property
     def pieces(self) -> int | None:
-        """How many pieces a quadratic cost has, or None where it is kept."""
+        """How many linear pieces replace a quadratic cost, or None to keep it quadratic."""
         return None if self.quadratic == "exact" else self.quadratic
 
     @property
     def slack(self) -> Slack:
-        """What the models can buy."""
+        """The slack that the models can buy."""
         kinds = self.kinds
         return Slack(
             "relaxed" in kinds, "shed" in kinds, "limits" in kinds, self.slack_price or 0.0
@@ -116,14 +116,14 @@ def _one_of(value: str, choices: Sequence[str], name: str) -> None:
 
 
 def check_keep(keep: Sequence[str]) -> frozenset[str]:
-    """Check what is to be kept."""
+    """Check the names of results to keep."""
     for name in keep:
         _one_of(name, KEPT, "keep")
     return frozenset(keep)
 
 
 def check_capacity(network: Network, capacity: object) -> Floats:
-    """Give the capacities to use: the network's, or as many others without missing values."""
+    """Return the given capacities after checking them, or the network's own if none are given."""
     given = network.branches.capacity if capacity is None else capacity
     values = np.asarray(given, dtype=float)
     if values.shape != (len(network.branches),) or np.isnan(values).any():
@@ -162,7 +162,7 @@ def check_population(network: Network, population: Population) -> None:
 
 
 Bools = NDArray[np.bool_]
-# Where a column may be as large as it likes, this is far enough (MW).
+# The bound put on columns that have none (MW).
 FAR = 1e7
 
 
@@ -170,9 +170,9 @@ FAR = 1e7
 class Batch:
     """The numbers of some models, one row per model.
 
-    `room` is what the columns may put on each branch, `(models, 2, branches)`: along it and
-    against it; flows after outages come behind the branches. `rated` marks the limits that are
-    capacities, and not angles.
+    `room` is the flow that the columns may put on each branch, `(models, 2, branches)`: along the
+    branch and against it; flows after outages follow those of the branches. `rated` marks the
+    limits that come from a capacity and not from an angle limit.
     """
 
     bounds: Bounds
@@ -185,7 +185,7 @@ class Batch:
         return len(self.demand)
 
     def one(self, k: int) -> Batch:
-        """Give model `k` alone."""
+        """Return a batch with model `k` alone."""
         at = slice(k, k + 1)
         return Batch(
             self.bounds.one(k), self.demand[at], self.base[at], self.room[at], self.rated[at]
@@ -197,7 +197,7 @@ class Batch:
         return replace(self, bounds=replace(self.bounds, low=low, high=high))
 
     def without_cost(self) -> Batch:
-        """The same limits with nothing to pay but line slack: how far are they from feasible?"""
+        """The same limits with zero costs: only line slack costs, so the cost is the overload."""
         near, none = self.within_reach(), np.zeros(self.bounds.lin.shape)
         nothing = np.zeros(len(self))
         free = replace(near.bounds, lin=none, quad=none, constant=nothing, error=nothing)
@@ -205,20 +205,22 @@ class Batch:
 
 
 class Formulation:
-    """What all models of a network have in common; holds no result of any solve.
+    """What all models of a network have in common; it holds no result of any solve.
 
     Parameters
     ----------
     network
-        The network; plain arrays.
+        The network; plain arrays, nothing sealed.
     convention
         How susceptances are computed, see `Flows`.
     own_costs, pieces
         See `Columns`.
     slack
-        What a model can buy.
+        The slack that a model can buy.
+    flows
+        The flows of an earlier formulation of the same network, to use again.
     contingencies
-        Outages whose limits count too.
+        Outages after which the limits must hold too.
     """
 
     def __init__(
@@ -241,7 +243,7 @@ class Formulation:
 
     @property
     def islands(self) -> int:
-        """How many balances there are."""
+        """The number of islands: each has one balance."""
         return self.flows.islands
 
     def batch(self, population: Population, capacity: Floats) -> Batch:
@@ -271,7 +273,7 @@ class Formulation:
         )
 
     def elastic(self) -> Formulation:
-        """The same columns, with line slack at a price of 1: the distance to feasibility."""
+        """The same columns with line slack at a price of 1, to measure the least overload."""
         other = copy(self)
         other.slack = replace(self.slack, lines=True, price=1.0)
         return other
@@ -295,7 +297,7 @@ class Formulation:
         return total[:, 1:]
 
     def _gathering(self) -> Floats | None:
-        """On a small network, `F` with one row a column."""
+        """On a small network, return `F` of the columns, transposed; else None."""
         if self.flows.dense is None:
             return None
         return np.ascontiguousarray(self.flows.dense[:, self.columns.bus].T)

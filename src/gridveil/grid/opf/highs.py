@@ -1,14 +1,14 @@
 """One HiGHS model, changed in place from one OPF model to the next and warm-started.
 
-It begins with the balances alone. Rows of branches are added when a solution breaks their limit
-(see `lazily`, which calls back into the solver that it is given), and stay: the next model of the
-population mostly needs the same ones.
+It begins with the balances alone. The row of a branch is added when a solution breaks its limit
+(see `solve_lazily`, which calls back into the solver that it is given), and stays: the next model
+of the population mostly needs the same rows.
 
-**Columns that wait.** Shed and spill at every bus are two columns for each bus, and each would make
-every branch row longer, though hardly any is used. On a large network they wait outside, but for
-one of each in every island. Once no limit is broken, the prices of that solution tell which of
-them would save something, and these come in. If none would, the solution is optimal with all of
-them: their reduced costs have the right sign.
+**Columns that are left out at first.** Shed and spill are two columns for each bus, and each would
+make every branch row longer, though hardly any is used. On a large network the model starts with
+one of each in every island. Once no limit is broken, the prices of that solution tell which other
+columns would lower the cost, and these are added. If none would, the solution is optimal with all
+columns: their reduced costs have the right sign.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# Entries of the PTDF below this are rounding: 10,000 MW move such a flow by 1e-8 MW.
+# Entries of the PTDF below this are rounding errors: 10,000 MW change such a flow by 1e-8 MW.
 NEGLIGIBLE = 1e-12
 TOLERANCE = 1e-9
 # A branch gets its row when it is over its limit by more than this (MW).
 OVERLOAD = 1e-7
-# How many rows are added at once, the worst first, for one often mends its neighbours: so many,
-# or this share of all broken ones.
+# How many rows are added at once, the worst first, because one often repairs its neighbours: 24, or
+# a 16th of all broken rows if that is more.
 ROWS_AT_ONCE, SHARE_AT_ONCE = 24, 16
 
 
 class Outcome(IntEnum):
-    """What a solver says about one model."""
+    """What a solver reports about one model."""
 
     SOLVED = 0
     INFEASIBLE = 1
     UNBOUNDED = 2
     FAILED = 3
     CROWDED = 4
-    """It needs more rows than pay."""
+    """It needs so many dense rows that the form with angles is faster."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One model's columns `x`, price of every island's balance, and prices of the limits.
+    """One model's solution: columns `x`, the price of every island's balance, prices of the limits.
 
     `prices` has the shape of `Batch.room`: `(2, branches)`.
     """
@@ -62,9 +62,10 @@ class Answer:
 
 
 class Solver:
-    """A model that can be loaded with numbers, given more rows, and run.
+    """A solver that loads the numbers of a model, takes more rows, and runs.
 
-    By default all rows and columns are there from the beginning.
+    `add`, `widen` and `thin` do nothing here: they are for solvers that start with some of the rows
+    and columns only.
     """
 
     form: Formulation
@@ -80,14 +81,14 @@ class Solver:
         raise NotImplementedError
 
     def run(self) -> Answer:
-        """Solve it."""
+        """Solve the loaded model."""
         raise NotImplementedError
 
     def add(self, places: Ints) -> None:
-        """Add rows, by their places in `Batch.room` of one model, flattened."""
+        """Add branch rows, given by their places in one model's flattened `Batch.room`."""
 
     def widen(self, answer: Answer) -> bool:
-        """Let columns in that wait outside, if they would save something; say whether any did."""
+        """Add columns left out so far that would lower the cost; say whether there were any."""
         return False
 
     def thin(self) -> None:
@@ -95,15 +96,15 @@ class Solver:
 
 
 def solve_lazily(solver: Solver, batch: Batch, k: int, most: float = np.inf) -> Answer:
-    """Solve model `k`, adding the rows that its solution breaks until none is left.
+    """Solve model `k`, adding the rows that its solution breaks until it breaks none.
 
-    If the rows would have more than `most` entries, those that do not bind are dropped, once; if
-    that does not help it is `CROWDED`.
+    If the rows would have more than `most` entries, those that do not bind are dropped, once. If
+    there are still too many, the outcome is `CROWDED`.
     """
     answer = _add_broken(solver, batch, k, most)
     if answer.outcome is not Outcome.UNBOUNDED:
         return answer
-    # Rows that are not there yet may bound it: look for them within a box.
+    # Rows that were not added yet may bound it: look for them with all columns bounded.
     answer = _add_broken(solver, batch.one(k).within_reach(), 0, most)
     if answer.outcome is Outcome.SOLVED and np.abs(answer.x).max() >= FAR * (1 - TOLERANCE):
         return replace(answer, outcome=Outcome.UNBOUNDED)
@@ -130,7 +131,7 @@ def _add_broken(solver: Solver, batch: Batch, k: int, most: float) -> Answer:
             return answer
         some = max(ROWS_AT_ONCE, len(broken) // SHARE_AT_ONCE)
         if not thinned and (len(solver.rows.place) + some) * solver.width > most:
-            # Rows of other models, most of them. Once for each model: it can't go in a circle.
+            # Most rows come from other models. Only once for each model, so this can't cycle.
             solver.thin()
             thinned = True
         if (len(solver.rows.place) + ROWS_AT_ONCE) * solver.width > most:
@@ -145,7 +146,7 @@ def add_all(solver: Solver, batch: Batch) -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """How HiGHS is to solve: which algorithm, how tightly, and whether from scratch."""
+    """The settings of HiGHS: its algorithm, tolerance and presolve."""
 
     solver: str = "simplex"
     tolerance: float = TOLERANCE
@@ -153,32 +154,32 @@ class Way:
 
 
 class Rows:
-    """Which branch rows a model has, in which order, by their places in a flattened room."""
+    """Which branch rows a model has and in which order, by their places in the flattened room."""
 
     def __init__(self, lines: int) -> None:
         self.has: Bools = np.zeros(2 * lines, dtype=bool)
         self.place: Ints = np.zeros(0, dtype=np.int64)
 
     def extend(self, places: Ints) -> None:
-        """Take more rows."""
+        """Append rows."""
         self.has[places] = True
         self.place = np.concatenate([self.place, places])
 
     def drop(self, orders: Ints) -> None:
-        """Leave some of them out, by their place in the order."""
+        """Remove rows, given by their position in the order."""
         self.has[self.place[orders]] = False
         self.place = np.delete(self.place, orders)
 
     def lines(self, places: Ints) -> Ints:
-        """Give the branches of rows."""
+        """Return the branch of each row."""
         return np.asarray(places % (len(self.has) // 2))
 
     def signs(self, places: Ints) -> Ints:
-        """Give 1 for rows along a branch, -1 for rows against it."""
+        """Return 1 for rows along a branch, -1 for rows against it."""
         return np.where(places < len(self.has) // 2, 1, -1)
 
     def spread(self, values: Floats) -> Floats:
-        """Spread the rows' prices over the branches."""
+        """Put the rows' prices in the shape of `Batch.room` of one model, 0 without a row."""
         found = np.zeros(len(self.has))
         found[self.place] = values
         return found.reshape(2, -1)
@@ -194,7 +195,7 @@ class LinearModel(Solver):
         self._no_limit = np.full(0, -np.inf)
         self._row_indices = np.arange(form.islands, dtype=np.int32)
         self._inside = _first_inside(form)
-        # Columns that came in, in the order of HiGHS, and their places there.
+        # The columns that HiGHS has so far, in its order, and their positions in it.
         self._taken: Ints = np.flatnonzero(self._inside)
         self._place = np.arange(len(self._taken), dtype=np.int32)
         self._highs = quiet(way or Way())
@@ -216,7 +217,7 @@ class LinearModel(Solver):
         demand = batch.demand[k]
         lower = np.concatenate([demand, self._no_limit])
         upper = np.concatenate([demand, batch.room[k].ravel()[self.rows.place]])
-        # Its stub leaves this method out.
+        # The type stub of highspy lacks this method.
         self._highs.changeRowsBounds(  # type: ignore[attr-defined]
             len(upper), self._row_indices, lower, upper
         )
@@ -244,14 +245,14 @@ class LinearModel(Solver):
         )
 
     def widen(self, answer: Answer) -> bool:
-        """Let columns in that would save something at the answer's prices; all if it has none."""
+        """Add columns that would lower the cost at the answer's prices; all if it is unsolved."""
         outside = np.flatnonzero(~self._inside)
         if len(outside) and answer.outcome is Outcome.SOLVED:
             bounds, form = self._batch.bounds, self.form
             paid = form.flows.back(answer.prices[0] - answer.prices[1])[form.columns.bus[outside]]
             reduced = bounds.lin[self._k, outside] + paid
             reduced -= answer.balance[form.column_island[outside]]
-            # Each waits at zero, which is its lower or its upper end.
+            # A column that was left out is zero, which is its lower or its upper bound.
             saved = np.where(bounds.low[self._k, outside] == 0, -reduced, reduced)
             outside = outside[saved > TOLERANCE * max(1.0, form.slack.price)]
         if len(outside) == 0:
@@ -260,7 +261,7 @@ class LinearModel(Solver):
         return True
 
     def thin(self) -> None:
-        """Drop the rows that are not at their limit: without them the basis stays one."""
+        """Drop the rows that are not at their limit; the basis stays valid without them."""
         status = self._highs.getBasis().row_status[self.form.islands :]
         idle = np.flatnonzero([one == highspy.HighsBasisStatus.kBasic for one in status])
         if len(idle) == 0:
@@ -270,7 +271,7 @@ class LinearModel(Solver):
         self._count_rows()
 
     def run(self) -> Answer:
-        """Solve it from where it stands."""
+        """Solve the loaded model, starting from the solution before."""
         self._highs.run()
         outcome = outcome_of(self._highs)
         if outcome is not Outcome.SOLVED or self._highs.getNumCol() == 0:
@@ -280,7 +281,7 @@ class LinearModel(Solver):
         x = np.zeros(len(self.form.columns))
         x[self._taken] = np.array(solution.col_value)[self._place]
         islands = self.form.islands
-        # A row `<=` has a dual below zero in a minimisation; its price is the other way round.
+        # In a minimisation a `<=` row has a dual below zero; its price has the opposite sign.
         return Answer(outcome, x, dual[:islands], self.rows.spread(-dual[islands:]))
 
     def _count_rows(self) -> None:
@@ -332,14 +333,14 @@ class LinearModel(Solver):
         self._place = np.concatenate([self._place, first + np.arange(count, dtype=np.int32)])
 
     def _table(self, places: Ints, columns: Ints) -> Floats:
-        """Entries of branch rows, by their places, in some columns."""
+        """Compute the entries of branch rows (given by their places) in some columns."""
         rows = self.form.flows.rows(self.rows.lines(places))
         return np.asarray(
             self.rows.signs(places)[:, None] * rows[:, self.form.columns.bus[columns]]
         )
 
     def _slack(self, line: int) -> list[int]:
-        """Give the place of a branch's slack column, made when first asked for."""
+        """Return the position of a branch's slack column, which is added when first needed."""
         if not self.form.slack.lines:
             return []
         if line not in self._slack_of:
@@ -350,20 +351,20 @@ class LinearModel(Solver):
 
 
 def _first_inside(form: Formulation) -> Bools:
-    """Which columns a model begins with: all, but those of the buses on a large network."""
+    """Mark the columns that a model starts with: all, except shed and spill on a large network."""
     found = np.ones(len(form.columns), dtype=bool)
     if form.flows.dense is not None or not form.slack.buses:
         return found
     bought = np.flatnonzero(form.columns.unit < 0)
     found[bought] = False
-    # One of each kind in every island, so that its balance can always be met.
+    # Keep one of each kind in every island, so that its balance can always be met.
     for kind in np.split(bought, 2):
         found[kind[np.unique(form.column_island[kind], return_index=True)[1]]] = True
     return found
 
 
 def without_numbers(outcome: Outcome, form: Formulation) -> Answer:
-    """Give an answer that is all zeros: there is no solution, or nothing to decide."""
+    """Return an answer of zeros, for a model without a solution or without columns."""
     prices = np.zeros((2, form.flows.height))
     return Answer(outcome, np.zeros(len(form.columns)), np.zeros(form.islands), prices)
 
@@ -377,12 +378,12 @@ _OUTCOMES = {
 
 
 def outcome_of(highs: highspy.Highs) -> Outcome:
-    """What HiGHS said of the model that it ran."""
+    """Translate the status that HiGHS reports for the model it ran."""
     return _OUTCOMES.get(highs.getModelStatus(), Outcome.FAILED)
 
 
 def quiet(way: Way) -> highspy.Highs:
-    """A HiGHS that prints nothing, uses one thread, and solves in this way."""
+    """Make a HiGHS instance that prints nothing, uses one thread, and has these settings."""
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     options: dict[str, bool | int | float | str] = {
         "output_flag": False,

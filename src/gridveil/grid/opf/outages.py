@@ -1,17 +1,17 @@
-"""Limits after the loss of one branch: rows of their own, linear in the flows before it.
+"""Branch limits after the loss of one branch, as more rows that are linear in the flows before.
 
-If branch `k` is lost and the units stay where they are, its flow moves to the others. With
-`h = F (e_from - e_to)` of branch `k`, what 1 MW sent between its ends puts on every branch,
+If branch `k` is lost and the units keep their output, its flow moves to the others. Let
+`h = F (e_from - e_to)` of branch `k` be the flows that 1 MW sent between its ends causes. Then
 
     flow_l after = flow_l + D_lk flow_k,    D_lk = h_l / (1 - h_k)
 
 (line outage distribution factors). So "no branch is over its emergency rating after any of these
-outages, with one dispatch for all of them" (preventive security) is more limits on the same
-columns: one for each pair of a branch and an outage, the emergency rating in place of the normal
-one. They go through engine, certificates and cuts like the others.
+outages, with one dispatch for all of them" (preventive security) adds limits on the same columns:
+one for each pair of a branch and an outage, with the emergency rating in place of the normal one.
+Engine, certificates and cuts treat them like the other limits.
 
-An outage that cuts the network apart has no such factors (`h_k = 1`): no dispatch survives it
-without shedding load, so it is left out, and named.
+An outage that splits the network has no such factors (`h_k = 1`): no dispatch survives it without
+shedding load. It is left out and reported.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# Factors below this are rounding: 10,000 MW move such a flow by 1e-8 MW.
+# Factors below this are rounding errors: 10,000 MW change such a flow by 1e-8 MW.
 _NEGLIGIBLE = 1e-12
-# Flows after an outage are not defined if this much of a branch's own flow has another way.
+# Flows after an outage are undefined if a smaller share than this of 1 MW sent between the ends of
+# the lost branch can take another way.
 _APART = 1e-9
 ALL = "all"
 MOST_PAIRS = 1_000_000
-"""How many pairs of a branch and an outage fit into memory with room to spare."""
+"""The largest number of pairs of a branch and an outage; they fit easily into memory."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Contingencies:
     emergency
         The rating after an outage, as a multiple of the normal one; at least 1.
     left_out
-        Places of branches that were asked for and cut the network apart.
+        Places of branches that were asked for but whose loss splits the network.
     """
 
     lines: tuple[int, ...]
@@ -66,9 +67,9 @@ class Contingencies:
 def contingencies(
     network: Network, wanted: str | Sequence[str | int] = ALL, emergency: float = 1.0
 ) -> Contingencies:
-    """Outages of a network: all of them, or those of branches by name or number (from 1).
+    """Choose outages of a network: all, or those of branches given by name or number (from 1).
 
-    Only topology and reactances count. Those that cut the network apart are left out.
+    Only topology and reactances are read. Outages that split the network are left out.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def contingencies(
 
 
 def read_contingencies(text: str) -> str | tuple[str, ...]:
-    """What a command was told: ``all``, or a file with the name of one branch in each line."""
+    """Read the argument of a command: ``all``, or a file with one branch name in each line."""
     if text.strip() == ALL:
         return ALL
     try:
@@ -106,7 +107,7 @@ def read_contingencies(text: str) -> str | tuple[str, ...]:
 
 
 def check_contingencies(name: str, given: Any) -> str | tuple[str | int, ...]:
-    """A check of an option: ``all``, or names or numbers of branches."""
+    """Check an option's value: ``all``, or names or numbers of branches."""
     if given == ALL:
         return ALL
     some = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
@@ -119,28 +120,29 @@ def check_contingencies(name: str, given: Any) -> str | tuple[str | int, ...]:
 
 
 class Outages:
-    """The flows after outages, one row for each outage and branch that is left.
+    """The flows after outages, one entry for each outage and remaining branch.
 
     Attributes
     ----------
     watched, lost
-        The branch whose flow it is, and the one that was lost.
+        The branch whose flow an entry is, and the branch that was lost.
     emergency
-        The rating then, as a multiple of the normal one.
+        The rating after an outage, as a multiple of the normal one.
     """
 
     def __init__(self, flows: Flows, given: Contingencies) -> None:
         lines = np.array(given.lines, dtype=np.int64)
         rows = flows.rows(lines)
         moved = rows[:, flows.from_bus] - rows[:, flows.to_bus]
-        # F is symmetric but for the susceptances: rows of the lost branches give their columns.
+        # F is symmetric up to the susceptances: the rows of the lost branches give the columns.
         spread = np.zeros(moved.shape)
         spread[:, flows.live] = moved[:, flows.live] / flows.b[lines, None] * flows.b[flows.live]
         own = spread[np.arange(len(lines)), lines]
         factor = spread / (1.0 - own)[:, None]
         there = np.broadcast_to(flows.live, factor.shape).copy()
         there[np.arange(len(lines)), lines] = False
-        # Emergency ratings are not below normal ones: what an outage leaves alone is in order.
+        # Emergency ratings are at least the normal ones: a flow that an outage does not change
+        # needs no limit of its own.
         there &= np.abs(factor) > _NEGLIGIBLE
         place, self.watched = np.nonzero(there)
         self.lost = lines[place]
@@ -155,15 +157,15 @@ class Outages:
         return len(self.watched)
 
     def flow(self, before: Floats) -> Floats:
-        """Flows after every outage, from those before it (the last axis is that of branches)."""
+        """Compute the flows after every outage from those before it (last axis: branches)."""
         return np.asarray(before[..., self.watched] + self.factor * before[..., self.lost])
 
     def back(self, values: Floats) -> Floats:
-        """What values on these flows are worth on the branches: the transpose of `flow`."""
+        """Apply the transpose of `flow`: from values on these flows to values on the branches."""
         return np.asarray(values @ self._back)
 
     def to_ratings(self, prices: Floats) -> Floats:
-        """What prices of emergency ratings are on the normal ratings that they follow from."""
+        """Convert prices of emergency ratings to prices of the branches' normal ratings."""
         return np.asarray(prices @ self._ratings)
 
 
@@ -187,7 +189,7 @@ def _places(network: Network, flows: Flows, wanted: Sequence[str | int]) -> Ints
 
 
 def _apart(flows: Flows, places: Ints) -> NDArray[np.bool_]:
-    """Which outages cut the network apart, or leave flows undefined."""
+    """Mark the outages that split the network or leave flows undefined."""
     found = np.zeros(len(places), dtype=bool)
     rows = flows.rows(places)
     each = np.arange(len(places))

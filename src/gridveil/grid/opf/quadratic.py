@@ -1,4 +1,4 @@
-"""Models with quadratic costs: Clarabel's interior point, on the few rows that matter.
+"""Models with quadratic costs, solved by Clarabel's interior point with only the rows they need.
 
 `min 1/2 x'Px + q'x` s.t. `Ax + s = b`, `s` zero (balances) or not below zero (bounds and branch
 rows). An interior point does not warm-start, but with the branch rows added lazily (see `highs`)
@@ -21,16 +21,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# A branch row that did not bind in so many solutions is dropped: every row makes each step of an
-# interior point dearer, and one that is missed comes back.
+# A branch row that did not bind in more solutions in a row than this is dropped: every row makes
+# each step of an interior point slower, and a row that is needed again is added again.
 IDLE = 4
-# A price is none below this share of the largest price of all.
+# A price below this share of the largest price counts as zero.
 NO_PRICE = 1e-7
 
 
 @dataclass(frozen=True)
 class InteriorWay:
-    """How tightly Clarabel is to solve, and whether it may rescale the data."""
+    """Clarabel's tolerance, and whether it may rescale the data."""
 
     tolerance: float = 1e-11
     equilibrate: bool = True
@@ -38,7 +38,7 @@ class InteriorWay:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The matrix of all rows, and what it was made for: it is the same for most models."""
+    """The matrix of all rows and what it was built for; most models can share it."""
 
     has_low: Bools
     has_high: Bools
@@ -56,7 +56,7 @@ class QuadraticModel(Solver):
         self.rows = Rows(form.flows.height)
         self._way = way or InteriorWay()
         self._branch_rows: list[Floats] = []
-        # For how many models each row has not bound.
+        # In how many models in a row each branch row has not been binding.
         self._idle: Ints = np.zeros(0, dtype=np.int64)
         self._kept: _Rows | None = None
 
@@ -75,7 +75,7 @@ class QuadraticModel(Solver):
         self._kept = None
 
     def _drop(self) -> None:
-        """Drop the rows that did not bind for long."""
+        """Drop the branch rows that have not been binding for more than `IDLE` models."""
         idle = np.flatnonzero(self._idle > IDLE)
         if len(idle) == 0:
             return
@@ -86,7 +86,7 @@ class QuadraticModel(Solver):
         self._kept = None
 
     def run(self) -> Answer:
-        """Solve it."""
+        """Solve the loaded model."""
         bounds, k, islands = self._batch.bounds, self._k, self.form.islands
         low, high = bounds.low[k], bounds.high[k]
         rows = self._rows(np.isfinite(low), np.isfinite(high))
@@ -95,7 +95,7 @@ class QuadraticModel(Solver):
         room = self._batch.room[k].ravel()[self.rows.place]
         sides = [high[rows.above], -low[rows.below], np.zeros(rows.slacks)]
         b = np.concatenate([self._batch.demand[k], room, *sides])
-        # In units of the typical cost and power Clarabel's tolerances mean something.
+        # Clarabel's tolerances need numbers near 1: divide by the largest power and price.
         unit, price = max(np.abs(b).max(initial=1.0), 1.0), max(np.abs(lin).max(initial=1.0), 1e-6)
         P = _diagonal(2.0 * bounds.quad[k] * unit / price, len(lin))
         cones = [clarabel.ZeroConeT(islands), clarabel.NonnegativeConeT(len(b) - islands)]
@@ -112,7 +112,7 @@ class QuadraticModel(Solver):
         return Answer(outcome, x, -z[:islands], self.rows.spread(duals))
 
     def _rows(self, below: Bools, above: Bools) -> _Rows:
-        """The rows for columns with these bounds, made anew if a branch or a bound came in."""
+        """Return the matrix for columns with these finite bounds, rebuilt if anything changed."""
         kept = self._kept
         if kept is None or not (
             np.array_equal(kept.has_low, below) and np.array_equal(kept.has_high, above)
@@ -121,7 +121,7 @@ class QuadraticModel(Solver):
         return kept
 
     def _build(self, has_low: Bools, has_high: Bools) -> _Rows:
-        """Balances, branch rows, and under them the finite bounds of columns and of slack."""
+        """Stack the balances, the branch rows, and the finite bounds of columns and slack."""
         width, count = len(self.form.columns), len(self.rows.place)
         to_slack = self._to_slack()
         slacks = to_slack.shape[1]
@@ -137,7 +137,7 @@ class QuadraticModel(Solver):
         return _Rows(has_low, has_high, below, above, slacks, matrix)
 
     def _to_slack(self) -> csr_array:
-        """Which slack stands in each of the branch rows: one for both directions of a branch."""
+        """Build the slack's entries in the branch rows: one slack for both rows of a branch."""
         count = len(self.rows.place)
         if not self.form.slack.lines:
             return csr_array((count, 0))
@@ -156,14 +156,14 @@ class QuadraticModel(Solver):
 
 
 def _diagonal(values: Floats, size: int) -> csc_matrix:
-    """A square matrix of this size with these values first on its diagonal, and no others."""
+    """Make a square matrix of this size that has `values` at the start of its diagonal."""
     places = np.flatnonzero(values)
     starts = np.searchsorted(places, np.arange(size + 1))
     return csc_matrix((values[places], places, starts), shape=(size, size))
 
 
 def _outcome(status: clarabel.SolverStatus) -> Outcome:
-    # AlmostSolved and InsufficientProgress are answers too: the certificate decides.
+    # AlmostSolved and InsufficientProgress count as solved: the certificate decides.
     names = {
         "Solved": Outcome.SOLVED,
         "AlmostSolved": Outcome.SOLVED,

@@ -1,10 +1,11 @@
-"""Chunks of models, solved one after the other or by workers: the same answers either way.
+"""Solve chunks of models one after another or by workers, with the same answers either way.
 
-How a population is cut depends on it and its network alone, and every chunk begins with a solver
-of its own. So an answer does not depend on who computed it, nor on what else was computed there.
+How a population is cut into chunks depends only on it and its network, and every chunk starts with
+a new solver. So an answer does not depend on which process computed it, nor on what else that
+process computed.
 
-Workers get plain arrays, by value. Private data must not be sent to them: whoever holds it leaves
-`executor` and `workers` out, and the models are solved in the process.
+Workers get plain arrays, by value. Private data must not be sent to them: code that holds private
+data leaves `executor` and `workers` out, and the models are solved in its own process.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ Found = TypeVar("Found")
 
 
 def connect(address: str) -> Any:
-    """A client of the scheduler at this address; close it, or use it in a ``with`` block.
+    """Connect to a Dask scheduler; close the client, or use it in a ``with`` block.
 
-    It is not made Dask's default: what else this process does with Dask stays as it was, also
-    where there is no scheduler.
+    The client does not become Dask's default, so other uses of Dask in this process are not
+    affected, even if the connection fails.
 
     Raises
     ------
@@ -70,7 +71,7 @@ Part = dict[str, NDArray[Any]]
 Progress = Callable[[int, int], None]
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-# A chunk is cut so that its largest arrays have about this many entries.
+# Chunks are cut so that their largest arrays have about this many entries.
 CHUNK_ENTRIES = 2_000_000
 SMALLEST_CHUNK, LARGEST_CHUNK = 16, 256
 
@@ -86,7 +87,7 @@ class Chunk:
 
 
 def chunk_size(network: Network, outages: int = 0) -> int:
-    """Choose how many models are solved together."""
+    """Choose how many models a chunk has."""
     width = len(network.buses) + len(network.generators) + len(network.branches) * (1 + outages)
     least = 1 if outages else SMALLEST_CHUNK
     return int(np.clip(CHUNK_ENTRIES // max(width, 1), least, LARGEST_CHUNK))
@@ -103,14 +104,14 @@ def cut(population: Population, size: int) -> Iterator[Population]:
 
 
 def pack(network: Network, settings: Settings, own_costs: bool) -> bytes:
-    """Write down all that chunks have in common; the network's source stays here."""
+    """Pickle what all chunks have in common, without the network's source."""
     return pickle.dumps((replace(network, source=None), settings, own_costs))
 
 
 def formulate(
     network: Network, settings: Settings, own_costs: bool, like: Formulation | None = None
 ) -> Formulation:
-    """Set up the models; the flows of another formulation of the network are used again."""
+    """Build the formulation; reuse the flows of `like`, another one of the same network."""
     return Formulation(
         network,
         settings.convention,
@@ -125,7 +126,7 @@ def formulate(
 def solve_part(
     ladder: Ladder, population: Population, capacity: Floats, keep: frozenset[str]
 ) -> Part:
-    """Solve one chunk, and keep what was asked for."""
+    """Solve one chunk, and return the results named in `keep`."""
     form, lines = ladder.form, len(ladder.form.flows.b)
     batch = form.batch(population, capacity)
     status, found = ladder.solve(batch)
@@ -155,7 +156,7 @@ def solve_part(
 
 
 def _line_price(form: Formulation, batch: Batch, prices: Floats) -> Floats:
-    # A limit that stands for an angle is no capacity: its price is not the capacity's.
+    # A limit that comes from an angle is not a capacity, so its price does not count.
     found = np.asarray(np.where(batch.rated, prices, 0.0).sum(1))
     if form.flows.outages is None:
         return found
@@ -174,13 +175,13 @@ def _at_buses(form: Formulation, nodal: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def _formulation(setting: bytes) -> tuple[Formulation, Settings]:
-    # Only in workers, so only of public data. It holds no result of any solve.
+    # Called only in workers, so only with public data. It holds no result of any solve.
     network, settings, own_costs = pickle.loads(setting)
     return formulate(network, settings, own_costs), settings
 
 
 def solve_chunk(chunk: Chunk) -> Part:
-    """Solve one chunk in a worker, by a solver of its own."""
+    """Solve one chunk in a worker, with a new solver."""
     form, settings = _formulation(chunk.setting)
     ladder = Ladder(form, tolerance=settings.tolerance, all_rows=settings.rows == "all")
     return solve_part(ladder, chunk.population, chunk.capacity, chunk.keep)
@@ -189,13 +190,13 @@ def solve_chunk(chunk: Chunk) -> Part:
 def by_workers(
     executor: Any, work: Callable[..., Found], asked: Iterable[tuple[Any, ...]]
 ) -> Iterator[Found]:
-    """Hand calls to an executor or a Dask client, and give their answers in order."""
+    """Run calls on an executor or a Dask client; yield their results in order."""
     if hasattr(executor, "get_executor"):
-        # A Dask client: a call whose worker dies goes to another one.
+        # A Dask client: if a worker dies, its call goes to another one.
         executor = executor.get_executor(pure=False, retries=3)
     futures: list[Future[Found]] = []
     try:
-        # Handing over fails too once an executor knows that a process of it died.
+        # `submit` fails too once the executor knows that one of its processes died.
         for words in asked:
             futures.append(executor.submit(work, *words))
         for future in futures:
@@ -211,7 +212,7 @@ def by_workers(
 
 
 def solve_by_workers(executor: Any, chunks: list[Chunk], progress: Progress | None) -> list[Part]:
-    """Hand chunks to an executor or a Dask client, and give their answers in order."""
+    """Solve chunks on an executor or a Dask client; return the results in order."""
     total = sum(chunk.population.size for chunk in chunks)
     parts: list[Part] = []
     done = 0
@@ -225,13 +226,13 @@ def solve_by_workers(executor: Any, chunks: list[Chunk], progress: Progress | No
 
 @contextmanager
 def processes(workers: int) -> Iterator[Executor]:
-    """Start worker processes; they begin empty, so that nothing of this one is in them.
+    """Start worker processes by "spawn", so that they inherit no memory of this process.
 
-    Each is given one thread of BLAS, unless the user set another number: together they have as
-    many as there are workers.
+    Each gets one BLAS thread, unless the user set another number, so that the workers together use
+    as many threads as there are workers.
     """
     context = multiprocessing.get_context("spawn")
-    # They start when work is handed over, and read this when they load NumPy.
+    # Workers start when work is submitted, and read these variables when they load NumPy.
     added = {name: "1" for name in _THREADS if name not in os.environ}
     os.environ.update(added)
     try:

@@ -1,1 +1,1 @@
-"""AC optimal power flow of populations: programme (CasADi, IPOPT), engine and independent check."""
+"""AC optimal power flow of populations: the programme (CasADi, IPOPT), the engine, and a check."""

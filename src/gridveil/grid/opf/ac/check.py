@@ -1,4 +1,4 @@
-"""Whether an operating point serves a model: plain arithmetic, which no solver has a part in."""
+"""Check by plain arithmetic, without a solver, whether an operating point serves a model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from gridveil.grid.opf.ac.numbers import AcNumbers, Complex, Floats
 
 SERVED = 1e-6
-"""The largest miss, per unit, of a point that serves a model: mismatches and every limit."""
+"""A point serves a model if it misses power balance and every limit by at most this, per unit."""
 
 
 @dataclass(frozen=True, eq=False)
 class AcModel:
-    """What one model asks of a network, per unit: elements in service alone.
+    """The loads, limits and costs of one model, per unit, for the elements in service.
 
     Parameters
     ----------
@@ -23,13 +23,14 @@ class AcModel:
     low, high
         Limits of the units' complex power.
     rating
-        Limits of all branches, infinite where there are none.
+        Limits of all branches, infinite for a branch without one.
     voltage_low, voltage_high
         Limits of the voltage at every bus.
     quadratic, linear, constant
-        Cost of every unit in $/h of its active power per unit (0 where it is piecewise linear).
+        Cost coefficients of every unit: $/h as a function of its active power per unit (0 if the
+        cost is piecewise linear).
     factor
-        What the costs of units with piecewise-linear ones are multiplied by.
+        The factor that multiplies a unit's cost, used for piecewise-linear ones.
     """
 
     load: Complex
@@ -54,7 +55,7 @@ class AcPoint:
 
 @dataclass(frozen=True)
 class Misses:
-    """By how much a point misses what a model asks, the worst of each kind, per unit (radians)."""
+    """The worst misses of a point, for power balance and each kind of limit, per unit (radians)."""
 
     mismatch: float
     rating: float
@@ -64,18 +65,18 @@ class Misses:
 
     @property
     def worst(self) -> float:
-        """The largest of them; NaN if one is."""
+        """The largest miss of all kinds; NaN if one of them is NaN."""
         kinds = (self.mismatch, self.rating, self.voltage, self.output, self.angle)
         return float(np.max(kinds))
 
     @property
     def serves(self) -> bool:
-        """Whether all are within `SERVED`."""
+        """Whether all misses are at most `SERVED`."""
         return bool(self.worst <= SERVED)
 
 
 def flows(numbers: AcNumbers, voltage: Complex) -> tuple[Complex, Complex]:
-    """Complex power that enters every branch at its first and at its second end, per unit."""
+    """Compute the complex power that enters every branch at its first and second end, per unit."""
     first, second = voltage[numbers.start], voltage[numbers.end]
     at_start = first * (numbers.own_start * first + numbers.across_start * second).conj()
     at_end = second * (numbers.across_end * first + numbers.own_end * second).conj()
@@ -83,7 +84,7 @@ def flows(numbers: AcNumbers, voltage: Complex) -> tuple[Complex, Complex]:
 
 
 def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
-    """By how much a point misses power balance and limits."""
+    """Compute by how much a point misses power balance and limits."""
     lines, voltage = numbers.network.branches, point.voltage
     size = np.abs(voltage)
     at_start, at_end = flows(numbers, voltage)
@@ -99,7 +100,7 @@ def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
         point.output.imag - model.high.imag,
         model.low.imag - point.output.imag,
     ]
-    # Between the ends themselves: a phase shifter's own angle counts as any other.
+    # The difference between the end buses; the angle of a phase shifter is not subtracted.
     angle = np.angle(voltage[numbers.start] * voltage[numbers.end].conj())
     wide = [
         angle - np.radians(lines.angle_max[numbers.branches]),

@@ -1,9 +1,9 @@
 """Solve populations of AC optimal power flow models.
 
-A point that a solver hands back counts for nothing until plain arithmetic (`check`) finds that it
-serves the model: power balance and every limit within `SERVED` per unit. Costs are those of local
-optima. Models that no such point was found for are solved in the elastic form, which says how far
-away they are; where even that did not end, nothing is known.
+A solver's point is accepted only if plain arithmetic (`check`) finds that it serves the model:
+power balance and every limit within `SERVED` per unit. Costs are those of local optima. A model
+without such a point is solved in the elastic form, which says how far it is from being served; if
+that solve does not finish either, nothing is known.
 
 Models are solved one after another in this process, each from the point of the one before, with a
 solver of one thread: the same numbers give the same answers.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.ac.check import SERVED, AcModel, AcPoint, Misses, flows, misses
-from gridveil.grid.opf.ac.numbers import AcNumbers, Floats, ac_numbers, together
+from gridveil.grid.opf.ac.numbers import AcNumbers, Floats, ac_numbers, to_complex
 from gridveil.grid.opf.ac.programme import Programme
 
 Ints = NDArray[np.int64]
@@ -29,42 +29,42 @@ Progress = Callable[[int, int], None]
 
 
 class AcStatus(IntEnum):
-    """What is known of a model."""
+    """What is known about a model."""
 
     SERVED = 0
-    """A point was found that keeps to power balance and all limits by plain arithmetic."""
+    """A point was found that meets power balance and all limits by plain arithmetic."""
     NOT_SERVED = 1
-    """None was found; the least violation that was found says how far away the model is."""
+    """No such point was found; the shortfall is the least violation that was found."""
     UNKNOWN = 2
-    """No solver ended, so nothing can be said."""
+    """No solver finished, so nothing is known."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AcSolutions:
-    """Answers to a population, one row per model.
+    """Solutions of a population's AC models, one row per model.
 
     Parameters
     ----------
     status
         An `AcStatus` for each model.
     cost
-        $/h of a local optimum; infinite where the model is not served, NaN where nothing is known
-        (or a served model's cost is not).
+        $/h of a local optimum; infinite if the model is not served; NaN if nothing is known, or if
+        a served model's cost is not known.
     shortfall
-        MVA by which ratings are passed and MW and Mvar that are missing in the elastic form; 0
-        where the model is served.
+        Total overload (MVA) and missing or surplus power (MW and Mvar) in the elastic form; 0 if
+        the model is served.
     miss
         The worst miss of the point found, per unit, by plain arithmetic.
     mismatch
         The worst miss of power balance alone.
     voltage, angle
-        Per unit and degrees, one column per bus; NaN out of service.
+        Per unit and degrees, one column per bus; NaN if it is out of service.
     dispatch, reactive
         MW and Mvar of each generator.
     flow
         MVA on each branch, the larger of its two ends.
     losses
-        MW, of every model.
+        Total losses in MW.
     """
 
     status: Ints
@@ -94,7 +94,7 @@ class AcSolutions:
 
 
 class AcModels:
-    """The models of a population in AC numbers."""
+    """The models of a population in per-unit numbers, indexed like a list."""
 
     def __init__(self, numbers: AcNumbers, population: Population) -> None:
         self.numbers = numbers
@@ -112,7 +112,7 @@ class AcModels:
             return np.ones(len(places)) if array is None else array[model, places]
 
         at, lot, some = numbers.buses, numbers.units, numbers.branches
-        load = together(buses.load, buses.reactive_load)[at] * factor(models.load, at) / base
+        load = to_complex(buses.load, buses.reactive_load)[at] * factor(models.load, at) / base
         low, high = (
             units.p_min[lot] * factor(models.p_min, lot) / base,
             units.p_max[lot] * factor(models.p_max, lot) / base,
@@ -125,8 +125,8 @@ class AcModels:
             constant, scale = 0.0 * constant, 0.0 * scale
         return AcModel(
             load=load,
-            low=together(low, units.q_min[lot] / base),
-            high=together(high, units.q_max[lot] / base),
+            low=to_complex(low, units.q_min[lot] / base),
+            high=to_complex(high, units.q_max[lot] / base),
             rating=lines.capacity[some] * factor(models.capacity, some) / base,
             voltage_low=buses.v_min[at],
             voltage_high=buses.v_max[at],
@@ -138,14 +138,14 @@ class AcModels:
 
 
 class AcEngine:
-    """A solver for one network, whose programmes are built when they are first needed."""
+    """An AC solver for one network; its programmes are built when they are first needed."""
 
     def __init__(self, network: Network) -> None:
         self.numbers = ac_numbers(network)
         self._programmes: dict[bool, Programme] = {}
 
     def programme(self, *, elastic: bool) -> Programme:
-        """The strict or the elastic programme."""
+        """Return the strict or the elastic programme, built on first use."""
         if elastic not in self._programmes:
             self._programmes[elastic] = Programme(self.numbers, elastic=elastic)
         return self._programmes[elastic]
@@ -153,7 +153,7 @@ class AcEngine:
     def solve(
         self, population: Population | None = None, *, progress: Progress | None = None
     ) -> AcSolutions:
-        """Solve every model of a population, by default one: the network as it is."""
+        """Solve every model of a population; without one, solve the network as it is."""
         models = AcModels(self.numbers, Population(1) if population is None else population)
         models.population.check_shapes(self.numbers.network)
         found, start = [], None
@@ -170,7 +170,7 @@ class AcEngine:
         seen = misses(self.numbers, model, answer.point)
         if answer.finished and seen.serves:
             return _Found(AcStatus.SERVED, answer.value, 0.0, seen, answer.point), answer.state
-        # How far away is it? Where it is not, its own point is a start for the cost.
+        # How far is it from being served? If the elastic point serves it, start from there.
         elastic = self.programme(elastic=True).solve(model)
         near = misses(self.numbers, model, elastic.point)
         if near.serves:
@@ -199,12 +199,12 @@ def solve_ac(
         The models; by default one, the network as it is. A load's factor multiplies its active and
         its reactive power.
     progress
-        Called with the numbers of models done and of all, after every model.
+        Called after every model with the number of models done and the number of all models.
 
     Raises
     ------
     InputError
-        If CasADi is not installed, or numbers that AC needs are missing: all of them are named.
+        If CasADi is not installed, or if numbers that AC needs are missing: it names them all.
     """
     return AcEngine(network).solve(population, progress=progress)
 

@@ -1,4 +1,4 @@
-"""A network in the numbers of AC power flow: admittances and limits per unit, in service only."""
+"""The admittances of a network for AC power flow, per unit, and a check of the data AC needs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Complex = NDArray[np.complex128]
 
 @dataclass(frozen=True, eq=False)
 class AcNumbers:
-    """Elements in service, as the equations want them.
+    """The elements in service and their admittances, as the AC equations need them.
 
     Parameters
     ----------
     network
-        Where they came from.
+        The network that they come from.
     buses, units, branches
         Places of the elements in service in the network's tables.
     start, end, at
@@ -36,9 +36,9 @@ class AcNumbers:
     shunt
         Admittance to ground at every bus.
     limited
-        Branches (among those in service) with a limit.
+        Branches with a rating, as places among those in service.
     bounded
-        Branches with a limit of the angle difference.
+        Branches with a limit of the angle difference, as places among those in service.
     """
 
     network: Network
@@ -58,26 +58,26 @@ class AcNumbers:
 
     @property
     def base(self) -> float:
-        """MVA of one per unit."""
+        """The base power: MVA per unit."""
         return self.network.base_mva
 
 
-def together(real: Floats | float, imag: Floats) -> Complex:
-    """Complex numbers of two parts, either of which may be infinite."""
+def to_complex(real: Floats | float, imag: Floats) -> Complex:
+    """Make complex numbers from real and imaginary parts, either of which may be infinite."""
     found = np.empty(len(imag), dtype=np.complex128)
     found.real, found.imag = real, imag
     return found
 
 
 def ac_numbers(network: Network) -> AcNumbers:
-    """The numbers of a network.
+    """Compute the numbers of a network for AC power flow.
 
     Raises
     ------
     InputError
-        If the numbers of AC power flow are not read from the network's format.
+        If GridVeil does not read the AC data of the network's format.
     ProblemsFound
-        If a number that AC power flow needs is missing or contradicts another: all are named.
+        If numbers that AC power flow needs are missing or contradict each other: it names them all.
     """
     source = network.source
     if isinstance(source, Source) and source.kind != "matpower":
@@ -93,9 +93,9 @@ def ac_numbers(network: Network) -> AcNumbers:
     buses = np.flatnonzero(on)
     units = np.flatnonzero(network.generators.in_service & on[network.generators.bus])
     branches = np.flatnonzero(lines.in_service & on[lines.from_bus] & on[lines.to_bus])
-    series = 1 / together(lines.resistance, lines.reactance)[branches]
-    ground = together(lines.conductance, lines.charging)[branches] / 2
-    ratio = lines.tap[branches] * np.exp(together(0.0, np.radians(lines.shift[branches])))
+    series = 1 / to_complex(lines.resistance, lines.reactance)[branches]
+    ground = to_complex(lines.conductance, lines.charging)[branches] / 2
+    ratio = lines.tap[branches] * np.exp(to_complex(0.0, np.radians(lines.shift[branches])))
     return AcNumbers(
         network,
         buses,
@@ -108,7 +108,7 @@ def ac_numbers(network: Network) -> AcNumbers:
         across_start=-series / ratio.conj(),
         across_end=-series / ratio,
         own_end=series + ground,
-        shunt=together(table.shunt, table.reactive_shunt)[buses] / network.base_mva,
+        shunt=to_complex(table.shunt, table.reactive_shunt)[buses] / network.base_mva,
         limited=np.flatnonzero(np.isfinite(lines.capacity[branches])),
         bounded=np.flatnonzero(
             np.isfinite(lines.angle_min[branches]) | np.isfinite(lines.angle_max[branches])
@@ -123,7 +123,7 @@ _FINITE = {
 
 
 def ac_problems(network: Network) -> list[Problem]:
-    """What keeps a network from an AC power flow, beside what keeps it from any."""
+    """List the problems that rule out AC power flow, besides those that rule out DC power flow."""
     found = []
     for name, columns in _FINITE.items():
         table = getattr(network, name)

@@ -1,13 +1,13 @@
 """The AC optimal power flow of one network as a nonlinear programme, built once for all models.
 
-Polar voltages. Loads, ratings and costs are parameters of the programme and limits are bounds, so
-that a population needs one function. Two forms:
+Voltages are polar. Loads, ratings and costs are parameters of the programme, and limits are bounds,
+so that one solver function serves a whole population. Two forms:
 
-- *strict*: the least cost that keeps all limits;
-- *elastic*: the least total of MVA by which ratings are passed and of MW and Mvar that are missing
-  or too many at buses, whatever it costs. Voltages, outputs and angles keep their limits: Mvar that
-  are missing are those that would hold the voltages. Any voltages within their limits are a point
-  of it, so it always has an answer.
+- *strict*: the least cost that meets all limits;
+- *elastic*: the least total of overload (MVA) and of power that is missing or too much at buses (MW
+  and Mvar), whatever it costs. Voltages, outputs and angles keep their limits: missing Mvar are
+  those that would hold the voltages. Any voltages within their limits are a feasible point, so it
+  always has a solution.
 
 Rows of ratings are squares of powers, ``p^2 + q^2 <= (rating + overload)^2``.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.model.costs import cost_at
 from gridveil.grid.opf.ac.check import AcModel, AcPoint
-from gridveil.grid.opf.ac.numbers import AcNumbers, Complex, Floats, together
+from gridveil.grid.opf.ac.numbers import AcNumbers, Complex, Floats, to_complex
 
 _SETTINGS: dict[str, Any] = {
     "print_time": False,
@@ -34,14 +34,14 @@ _SETTINGS: dict[str, Any] = {
     "ipopt.acceptable_iter": 0,
     "ipopt.max_iter": 150,
 }
-"""No limit of time: an answer must not depend on how busy a machine is."""
+"""IPOPT's settings, without a time limit: an answer must not depend on how busy a machine is."""
 
 _FINISHED = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
 _NUDGE = 1e-2
 
 
 def casadi() -> Any:
-    """The library that builds and solves the programme, loaded when it is first needed."""
+    """Import CasADi, which builds and solves the programme, when it is first needed."""
     try:
         import casadi as found
     except ImportError:
@@ -59,13 +59,13 @@ class Answer:
     Parameters
     ----------
     state
-        Angles, sizes of voltages, active and reactive outputs: to start the next model from.
+        Angles, voltage magnitudes, active and reactive outputs: a start for the next model.
     load_price, rating_price
-        What the objective gains with one more p.u. of load (complex: active and reactive) at every
-        bus, and saves with one more of rating on every branch in service.
+        By how much the objective rises with one more p.u. of load (complex: active and reactive) at
+        every bus, and falls with one more p.u. of rating on every branch in service.
     low_price, high_price
-        What it gains with a higher lower limit of each unit's output, and saves with a higher upper
-        one (complex: active and reactive).
+        By how much it rises with a higher lower limit of each unit's output, and falls with a
+        higher upper limit (complex: active and reactive).
     """
 
     finished: bool
@@ -79,7 +79,7 @@ class Answer:
 
 
 class Programme:
-    """One network's AC optimal power flow, strict or elastic; IPOPT may take so many `steps`."""
+    """One network's AC optimal power flow, strict or elastic; IPOPT takes at most `steps` steps."""
 
     def __init__(self, numbers: AcNumbers, *, elastic: bool, steps: int | None = None) -> None:
         ca = casadi()
@@ -138,7 +138,7 @@ class Programme:
         self._slacks = m + 4 * n if elastic else 0
 
     def solve(self, model: AcModel, start: Floats | None = None) -> Answer:
-        """Solve one model, from the state of another one if given."""
+        """Solve one model, starting from the state of another one if given."""
         numbers = self.numbers
         n, g, m = len(numbers.buses), len(numbers.units), len(numbers.limited)
         low, high = self._bounds(model)
@@ -154,21 +154,21 @@ class Programme:
         )
         status = self._solver.stats()["return_status"]
         x, value = _array(found["x"]), float(found["f"])
-        # CasADi's multipliers have the sign of "objective + multiplier (x - bound)".
+        # CasADi's multipliers are those of the Lagrangian "objective + multiplier (x - bound)".
         by_given, by_bound = -_array(found["lam_p"]), -_array(found["lam_x"])
         if not self._elastic:
             value += float(model.constant.sum())
         saved = np.zeros(len(numbers.branches))
         saved[numbers.limited] = -by_given[2 * n : 2 * n + m]
-        outputs = together(*by_bound[2 * n : 2 * (n + g)].reshape(2, g))
-        voltage = together(x[n : 2 * n] * np.cos(x[:n]), x[n : 2 * n] * np.sin(x[:n]))
-        output = together(*x[2 * n : 2 * (n + g)].reshape(2, g))
+        outputs = to_complex(*by_bound[2 * n : 2 * (n + g)].reshape(2, g))
+        voltage = to_complex(x[n : 2 * n] * np.cos(x[:n]), x[n : 2 * n] * np.sin(x[:n]))
+        output = to_complex(*x[2 * n : 2 * (n + g)].reshape(2, g))
         return Answer(
             status in _FINISHED,
             value,
             AcPoint(voltage, output),
             x[: 2 * (n + g)],
-            together(*by_given[: 2 * n].reshape(2, n)),
+            to_complex(*by_given[: 2 * n].reshape(2, n)),
             saved,
             _part(outputs, 1.0),
             _part(outputs, -1.0),
@@ -178,7 +178,7 @@ class Programme:
         numbers, buses = self.numbers, self.numbers.network.buses
         volts = model.voltage_low, model.voltage_high
         still = np.where(buses.reference[numbers.buses], 0.0, np.inf)
-        # Limits that cross can't both be kept, and the check will say so.
+        # Limits that cross can't both be met; the check will report that.
         low = np.minimum(model.low.real, model.high.real), model.low.imag
         high = np.maximum(model.low.real, model.high.real), model.high.imag
         free, none = np.full(len(self._curved), np.inf), np.zeros(self._slacks)
@@ -188,7 +188,7 @@ class Programme:
         )
 
     def _start(self, low: Floats, high: Floats, start: Floats | None) -> Floats:
-        """A start for all variables; by default equal voltages, outputs amid their limits."""
+        """Choose the start; by default equal voltages and outputs midway between their limits."""
         n, g = len(self.numbers.buses), len(self.numbers.units)
         with np.errstate(invalid="ignore"):
             state = np.where(np.isfinite(low + high), (low + high) / 2, np.clip(0.0, low, high))
@@ -202,7 +202,7 @@ class Programme:
 
 
 def _flows(ca: Any, numbers: AcNumbers, angle: Any, size: Any) -> tuple[Any, ...]:
-    """Active and reactive power into branches at either end, and the angles between the ends."""
+    """Write the power into branches at either end, and the angle between the ends, as formulas."""
     start, end = numbers.start.tolist(), numbers.end.tolist()
     first, second = size[start], size[end]
     apart = angle[start] - angle[end]
@@ -238,8 +238,8 @@ def _row_ends(numbers: AcNumbers, pieces: int) -> tuple[Floats, Floats]:
 
 
 def _part(prices: Any, side: float) -> Any:
-    """Prices of lower limits (they cost) or of upper ones (they save), none of the other."""
-    return together(np.maximum(side * prices.real, 0.0), np.maximum(side * prices.imag, 0.0))
+    """Keep the prices of the lower limits (side 1) or of the upper ones (side -1)."""
+    return to_complex(np.maximum(side * prices.real, 0.0), np.maximum(side * prices.imag, 0.0))
 
 
 def _array(values: Any) -> Floats:

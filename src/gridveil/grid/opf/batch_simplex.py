@@ -1,13 +1,13 @@
-"""All models of a batch at once: a dual simplex in which every step is a step of every model.
+"""A dual simplex that solves all models of a batch at once, one step of every model at a time.
 
-On a small network a model takes a solver less time than it takes to be handed over. Here a batch
-of models that share `A` go through the bounded dual simplex together, in a few array operations a
-step. They start from the merit order, which is optimal without the branches. The rows are
+On a small network, solving a model takes less time than handing it to a solver. Here the models of
+a batch, which share `A`, go through the bounded dual simplex together, in a few array operations
+per step. They start from the merit order, which is optimal without the branches. The rows are
 
     sum x = D,    F x - s - v + w = 0  for the branches that some solution overloads,
 
-with `-room[1] <= s <= room[0]`, and `v, w >= 0` at the slack price where there is line slack.
-There is no state between batches, and nothing here is trusted: what is not certified goes on to
+with `-room[1] <= s <= room[0]`, and with line slack `v, w >= 0` at the slack price. There is no
+state between batches, and no answer is trusted: models whose answer is not certified go on to
 HiGHS.
 """
 
@@ -26,16 +26,16 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 FEASIBLE = 1e-9
-# Smallest pivot; entries below it are taken as zero.
+# The smallest pivot; smaller entries count as zero.
 PIVOT = 1e-9
 MOST_STEPS = 80
 MOST_ROUNDS = 4
-# With fewer models, or more rows, than this HiGHS is as fast.
+# With fewer models or more rows than this, HiGHS is as fast.
 FEWEST_MODELS, MOST_ROWS = 16, 64
 
 
 def applies(form: Formulation, batch: Batch) -> bool:
-    """Say whether the batch can be solved together: small, linear, in one piece, and bounded."""
+    """Say whether the batch can be solved at once: small, linear, one island, and bounded."""
     bounds = batch.bounds
     return (
         len(batch) >= FEWEST_MODELS
@@ -75,7 +75,10 @@ def solve_together(form: Formulation, batch: Batch, wanted: Bools) -> dict[int, 
 
 @dataclass(eq=False)
 class Tableau:
-    """The simplex' state, one row per model: `basis` has the basic columns, `inverse` is B^-1."""
+    """The state of the simplex, one row per model.
+
+    `basis` lists the basic columns, `basic` marks them, `inverse` is `B^-1`; all models share `A`.
+    """
 
     A: Floats
     b: Floats
@@ -88,7 +91,7 @@ class Tableau:
     inverse: Floats
 
     def only(self, which: Bools | Ints) -> Tableau:
-        """Give some of the models."""
+        """Return the state of some of the models."""
         return Tableau(
             A=self.A,
             b=self.b[which],
@@ -113,7 +116,7 @@ def _over(batch: Batch, todo: Ints, flow: Floats) -> Floats:
 
 
 def _merit_order(batch: Batch, todo: Ints) -> tuple[Ints, Floats]:
-    """Fill the columns in order of cost; the one that meets demand is the basic one."""
+    """Fill the columns in order of cost until demand is met; the last one filled is basic."""
     low, high, lin = (v[todo] for v in (batch.bounds.low, batch.bounds.high, batch.bounds.lin))
     order = np.argsort(lin, axis=1, kind="stable")
     width = np.take_along_axis(high - low, order, 1)
@@ -166,7 +169,7 @@ def _begin(
 
 
 def _steps(whole: Tableau) -> Bools:
-    """Go on until all models are optimal or stuck; says which are optimal, in place."""
+    """Step, in place, until all models are optimal or stuck; return which are optimal."""
     ended = np.zeros(len(whole.b), dtype=bool)
     place = np.arange(len(whole.b))
     part = whole.only(place)
@@ -187,7 +190,7 @@ def _steps(whole: Tableau) -> Bools:
 
 
 def _leaving(part: Tableau) -> tuple[Ints, Floats]:
-    """Find the basic column that is furthest out of its bounds, and by how much, with sign."""
+    """Find the basic column furthest outside its bounds, and its signed distance."""
     held = np.where(part.basic, 0.0, part.x)
     values = (part.inverse @ (part.b - held @ part.A.T)[:, :, None])[:, :, 0]
     models = np.arange(len(values))
@@ -199,11 +202,11 @@ def _leaving(part: Tableau) -> tuple[Ints, Floats]:
 
 
 def _pivot(part: Tableau, row: Ints, miss: Floats) -> Bools:
-    """Make one dual step with bound flips in every model; says which had none to make."""
+    """Make one dual step with bound flips in every model; return which had no step to make."""
     models = np.arange(len(row))
     y = part.duals()
     alpha = (part.inverse[models, row] * np.sign(miss)[:, None]) @ part.A
-    # Up from the lower bound, or down from the upper one, against the miss.
+    # A column may move up from its lower bound or down from its upper one, to reduce the miss.
     span = part.high - part.low
     upper = part.x >= part.high
     size = np.where(upper, -alpha, alpha)
@@ -212,7 +215,8 @@ def _pivot(part: Tableau, row: Ints, miss: Floats) -> Bools:
     ratio = np.full(may.shape, np.inf)
     ratio[model, column] = np.abs(part.cost[model, column] - (y @ part.A)[model, column])
     ratio[model, column] /= size[model, column]
-    # Passing a breakpoint flips its column; the first that the miss does not survive enters.
+    # Columns are flipped in order of their ratios; the one whose flip would more than remove the
+    # miss enters the basis.
     few = int(may.sum(1).max(initial=1))
     order = np.argsort(ratio, axis=1)[:, :few]
     gain = np.zeros(may.shape)
@@ -234,7 +238,7 @@ def _pivot(part: Tableau, row: Ints, miss: Floats) -> Bools:
 
 
 def _exchange(part: Tableau, row: Ints, enter: Ints, above: Bools) -> None:
-    """Swap columns in and out of the basis: what leaves rests on the bound that it broke."""
+    """Exchange columns of the basis; the one that leaves is set to the bound that it broke."""
     models = np.arange(len(row))
     leave = part.basis[models, row]
     part.x[models, leave] = np.where(above, part.high[models, leave], part.low[models, leave])
@@ -257,7 +261,7 @@ def _collect(
     answers: dict[int, Answer],
 ) -> None:
     y, width = tableau.duals(), len(form.columns)
-    # A limit along the branch makes a flow dearer: `y < 0` on its row; against it, `y > 0`.
+    # A binding limit along the branch has `y < 0` on its row, one against it `y > 0`.
     prices = np.zeros((len(todo), 2, form.flows.height))
     prices[:, 0, lines], prices[:, 1, lines] = np.maximum(-y[:, 1:], 0), np.maximum(y[:, 1:], 0)
     for k in np.flatnonzero(good):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf import fallbacks as ladder_module
+from gridveil.grid.opf.batch_simplex import applies, solve_together
 from gridveil.grid.opf.columns import Slack
 from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.opf.formulation import Formulation
-from gridveil.grid.opf.together import applies, solve_together
 
 MODELS = [{}, {"model": "relaxed", "slack_price": 40.0}, {"model": "relaxed", "slack_price": 1e4}]
 
