@@ -40,7 +40,7 @@ from gridveil import grid
 from gridveil.grid.methods import certified, estimates
 from gridveil.grid.model_errors import Reference
 from gridveil.grid.restoration.cells import Cells, Noisy
-from gridveil.grid.restoration.convexity import Relieved
+from gridveil.grid.restoration.congestion_relief import Relieved
 from gridveil.grid.restoration.experts import Learned, foretell
 from gridveil.grid.restoration.prior import Estimate, estimate
 from gridveil.grid.restoration.project import serve

@@ -24,7 +24,7 @@ MAY_DRAW = {
     "grid/model/population.py",
     "grid/series/texture.py",  # residuals of released loads, seeded by them: no noise
     "grid/congestion.py",  # about released values, by a seed that hides nothing
-    "grid/restoration/convexity.py",  # about estimates, the same
+    "grid/restoration/congestion_relief.py",  # about estimates, the same
     "studies/published_grid.py",  # what the published code draws, on public data only
     "studies/published_wind.py",
 }

@@ -19,7 +19,7 @@ from gridveil.grid.model.population import take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.ac.check import SERVED
 from gridveil.grid.restoration import ac_serving
-from gridveil.grid.restoration.ac import AcOracle
+from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim, Unsolved
 from gridveil.grid.restoration.project import serve
 from gridveil.grid.restoration.rounding import Rounding

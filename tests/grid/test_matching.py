@@ -52,7 +52,7 @@ def test_steps_reach_the_proved_optimum(seed):
 
 def test_without_lines_held_down_they_end_elsewhere(monkeypatch):
     """The control: optima that one search from the usual points does not find."""
-    monkeypatch.setattr("gridveil.grid.restoration.paper_limits._TRIES", 0)
+    monkeypatch.setattr("gridveil.grid.restoration.paper_capacity._TRIES", 0)
     missed = [abs(off(steps(random_instance(seed)), optimum(seed)[1])) > 1e-3 for seed in SOME]
     assert np.mean(missed) > 0.5
 

@@ -335,7 +335,7 @@ def test_a_box_that_serves_nobody_is_refused():
     [
         ({"goal": [1.0]}, "goal needs 2 finite numbers"),
         ({"goal": ["a", "b"]}, "goal needs 2 finite numbers"),
-        ({"start": [1.0]}, "one a limited branch"),
+        ({"start": [1.0]}, "one for each limited branch"),
         ({"low": np.nan}, "low needs"),
         ({"high": -1.0}, "above its upper limit"),
     ],

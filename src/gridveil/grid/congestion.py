@@ -25,7 +25,7 @@ from gridveil.grid.methods.certified import Certified
 from gridveil.grid.methods.method import TROUBLE, Outcome, Prepared, Task, slack_of
 from gridveil.grid.model.population import take
 from gridveil.grid.opf.engine import Engine, Solutions
-from gridveil.grid.restoration.convexity import LARGE, pieces_for
+from gridveil.grid.restoration.congestion_relief import LARGE, pieces_for
 
 Floats = NDArray[np.float64]
 

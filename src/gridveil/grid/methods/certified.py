@@ -37,7 +37,7 @@ from gridveil.grid.opf.outages import (
     read_contingencies,
 )
 from gridveil.grid.restoration.ac_serving import Drawn
-from gridveil.grid.restoration.convexity import LARGE, LEAST, relieve
+from gridveil.grid.restoration.congestion_relief import LARGE, LEAST, relieve
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.prior import Estimate
 from gridveil.grid.restoration.project import serve

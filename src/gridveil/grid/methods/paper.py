@@ -28,7 +28,7 @@ from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.oracle import Oracle
-from gridveil.grid.restoration.paper_limits import Matched
+from gridveil.grid.restoration.paper_capacity import Matched
 from gridveil.grid.restoration.paper_steps import Matcher
 from gridveil.privacy.exact import Exact, exact
 from gridveil.release.options import OneOf, Within, no_meaning, option

@@ -1,16 +1,16 @@
-"""Serve models in AC too, from values that serve them in DC.
+"""Move values that serve all models in DC until they serve them in AC too.
 
-The values are looked at first: if they serve the population and models drawn like it, they stay as
-they are, to the bit. Else those models that fall short give cuts (see `ac`), and the values behind
-these that are nearest to the aim are looked at again, in AC and DC in turns.
+The values are checked first: if they serve the population and models drawn like it, they stay
+exactly as they are. Otherwise the models that fall short give cuts (see `ac_oracle`), and the
+values nearest to the aim behind these cuts are checked again, in AC and DC in turn.
 
-**Models never seen.** There is no margin in AC. Instead, models are drawn like the population and
-looked at; those that fall short join it, and new ones are drawn, until none of these does or some
-rounds are over. The last ones drawn had no part in the values, so how many of them are not served
-says what to expect of others. All draws have a public seed.
+**Models outside the population.** There is no margin in AC. Instead, models are drawn like the
+population and checked; those that fall short are added, and new ones are drawn, until none of them
+falls short or the rounds are used up. The last models drawn did not influence the values, so the
+share of them that is not served says what to expect of other models. All draws have a public seed.
 
-**Near.** At first no entry may leave the box of one scale of its noise around where DC put it. A
-drawn model that needs more is given up. For a model of the population the box is widened.
+**Staying near.** At first every entry must stay within one scale of its noise around its DC value.
+A drawn model that needs more is given up. For a model of the population the box is widened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population, sample_like, take
 from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.restoration.ac import AcOracle
+from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim
 from gridveil.grid.restoration.oracle import Oracle
 from gridveil.grid.restoration.search import SERVED, Search
@@ -32,13 +32,13 @@ Ints = NDArray[np.int64]
 
 # Public seed of the drawn models.
 _SEED = 20_171_117
-# Drawn at once, as many as there are models, but no more than these; and how often.
+# Each draw has as many models as the population, but at most this many; and the number of draws.
 _DRAWN = 200
 _DRAWS = 5
-# Cuts lie so many scales of the noise behind the edge: there the real values are likelier, and
-# models like those that fall short are served too.
+# Cuts are deeper than needed by this many scales of the noise: the real values are likelier there,
+# and models similar to those that fall short are served too.
 _BEHIND = 0.3
-# Boxes for it, in scales of the noise; rounding to a hundredth of a scale comes on top.
+# Half widths of the boxes, in scales of the noise; rounding may add a hundredth of a scale.
 _WIDTHS = (0.95, 2.0, 4.0, np.inf)
 
 
@@ -51,14 +51,14 @@ class Drawn:
 
 
 def serve_in_ac(search: Search, dc: Oracle, noise: Floats) -> Drawn:
-    """Go on with a search that serves its models in DC until they are served in AC as well.
+    """Continue a search whose values serve all models in DC until they serve them in AC as well.
 
     Parameters
     ----------
     search
-        Its values serve the population in DC.
+        The search; its values serve the population in DC.
     dc
-        What the population asks in DC, with its margin.
+        The population's shortfalls in DC, with the margin.
     noise
         The scale of each entry's noise.
     """
@@ -90,18 +90,18 @@ def serve_in_ac(search: Search, dc: Oracle, noise: Floats) -> Drawn:
 
 
 def _around(values: Floats, room: Floats, aim: Aim, search: Search) -> Aim:
-    """The aim in a box around values, on the grid of released ones."""
+    """Restrict the aim's box to the neighbourhood of some values, with rounded ends."""
     low = np.maximum(aim.low, search.rounding(values - room))
     high = np.minimum(aim.high, search.rounding(values + room))
     return replace(aim, low=low, high=high)
 
 
 def _drawn(problem: ReleaseProblem) -> tuple[Population, list[Ints]]:
-    """The models of the population and others drawn like it, and the places of each draw."""
+    """Draw models like the population's; return all models, and the places of each draw."""
     own, public = problem.models, problem.public
     size = min(own.size, _DRAWN)
     drawn = sample_like(own, public, size * _DRAWS, seed=_SEED)
-    # Without those in which generation is too little whatever lines can carry, if that is public.
+    # Leave out models that public data shows to have too little generation for any capacities.
     short = {found.element for found in drawn.problems(public)}
     kept = np.array([k for k in range(drawn.size) if f"model {k}" not in short], dtype=np.int64)
     drawn = take(drawn, kept)

@@ -1,10 +1,10 @@
-"""Cells of values that entries may have, and how likely noisy values make each of them.
+"""Divide the range of possible values into cells, and compute how likely each cell is.
 
-Cells are even on the scale ``ln(f + c)``. If noise is on the logarithm, ``c`` is 0. If it is in MW,
-``c`` is its scale: cells of values that drown in noise are even in MW, and those of values far
-above it are even in percent. Inside a cell all values are equally likely, so a large value whose
-cell is wider than its noise keeps what the noise leaves of it: likelihoods and moments are
-integrals over cells in closed form, not sums over points.
+Cells have equal widths on the scale ``ln(f + c)``. If noise is on the logarithm, ``c`` is 0. If it
+is in MW, ``c`` is its scale: cells of values below the noise are equally wide in MW, and those of
+values far above it in percent. Inside a cell all values are equally likely. Likelihoods and moments
+are integrals over cells in closed form, not sums over points, so a large value whose cell is wider
+than its noise is still known to the precision of the noise.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Cells to each width of the noise.
+# Cells per scale of the noise.
 _FINE = 5.0
-# Cells reach this many widths of the noise beyond the noisy values.
+# Cells reach this many scales of the noise beyond the noisy values.
 _BEYOND = 4.0
 _FEWEST = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """Noisy values above 0 with Laplace noise, and where they come from.
+    """Positive values with Laplace noise, the noise's scales, and the public range.
 
     Parameters
     ----------
     values
-        In MW, or their logarithms if the noise was put on these.
+        In MW, or logarithms of MW if the noise was added to these.
     scale
-        Of the noise of each, in the same.
+        The scale of each value's noise, in the same unit.
     low, high
-        The public ends of the values, in MW.
+        The public range of the values, in MW.
     logarithms
         Whether the noise is on the logarithm.
     """
@@ -57,7 +57,7 @@ class Cells:
     noisy
         The values.
     most
-        How many cells there may be.
+        The largest number of cells.
     """
 
     def __init__(self, noisy: Noisy, most: int) -> None:
@@ -67,7 +67,7 @@ class Cells:
         if noisy.logarithms:
             self.shift, ideal = 0.0, float(noisy.scale.min()) / _FINE
         else:
-            # As fine as the noise at the largest value, if there are cells enough.
+            # As fine as the noise at the largest value, if the number of cells allows it.
             self.shift, ideal = typical, typical / _FINE / high
         first, last = np.log(low + self.shift), np.log(high + self.shift)
         self.count = int(np.clip((last - first) / ideal, _FEWEST, max(most, _FEWEST)))
@@ -84,21 +84,24 @@ class Cells:
             least, most = float(np.exp(least)), float(np.exp(min(most, 700.0)))
         low = min(max(noisy.low, least, 0.0), noisy.high)
         high = max(min(noisy.high, most), noisy.low)
-        # Cells of no width would have no density.
+        # Cells of zero width would have no density.
         return low, max(high, low * (1 + 1e-9), low + 1e-9 * typical)
 
     def likelihood(self) -> Floats:
-        """How likely each cell makes each noisy value, up to a factor: ``(values, cells)``."""
+        """Compute the likelihood of each noisy value in each cell, ``(values, cells)``.
+
+        Each row is scaled to a largest likelihood of 1.
+        """
         found, _, _ = self._integrals(slice(None), moments=False)
         return np.asarray(found / found.max(axis=1, keepdims=True))
 
     def moments(self, rows: slice, posterior: Floats) -> tuple[Floats, Floats]:
-        """Means and variances in MW of some values, whose cells are as likely as `posterior`."""
+        """Compute means and variances (MW) of some values from their cells' posterior."""
         whole, first, second = self._integrals(rows, moments=True)
         some = np.maximum(whole, 1e-300)
         inside, square = first / some, second / some
         mean = (posterior * inside).sum(axis=1)
-        # About the mean, so that little is lost of large values.
+        # Moments about the mean keep their precision for large values.
         away = (inside - mean[:, None]) ** 2 + np.maximum(square - inside**2, 0.0)
         return mean + self._origin(rows), (posterior * away).sum(axis=1)
 
@@ -109,9 +112,10 @@ class Cells:
         return np.clip(noisy.values[rows], self._edges[0], self._edges[-1])
 
     def _integrals(self, rows: slice, *, moments: bool) -> tuple[Floats, Floats, Floats]:
-        """Of the likelihood over each cell, and of it times a value from `_origin` and its square.
+        """Integrate the likelihood over each cell, and its products with the value and its square.
 
-        Beyond the cells the noisy value is as likely as at their end, but for a factor.
+        Values are measured from `_origin`. A noisy value beyond the cells is moved to their end,
+        which changes the likelihoods by one common factor.
         """
         noisy = self._noisy
         scale = noisy.scale[rows, None]
@@ -119,11 +123,11 @@ class Cells:
             places = np.log(self._edges)
             centre = np.clip(noisy.values[rows, None], places[0], places[-1])
             whole = _mass(places - centre, scale)
-            # Cells of logarithms are narrow beside the noise: a cell is its middle.
+            # Cells of logarithms are narrow compared to the noise: use their middles.
             middle = np.exp(self.middle)
             return (whole, whole * middle, whole * middle**2) if moments else (whole, whole, whole)
         away = self._edges - self._origin(rows)[:, None]
-        # Densities are even in MW inside a cell: the share of the cell, not its width, counts.
+        # The density inside a cell is constant in MW: divide by the width to get its mean.
         wide = np.diff(self._edges)
         whole = _mass(away, scale) / wide
         if not moments:
@@ -137,12 +141,12 @@ class Cells:
 
 
 def _mass(away: Floats, scale: Floats) -> Floats:
-    """The integral of ``exp(-|x|/scale)`` from each place to the next."""
+    """Integrate ``exp(-|x|/scale)`` from each place to the next."""
     return _between(scale * np.exp(-np.abs(away) / scale), away, 2 * scale)
 
 
 def _between(tails: Floats, away: Floats, whole: Floats) -> Floats:
-    """Integrals from each place to the next, of which the tails beyond every place are known."""
+    """Compute integrals from each place to the next, given the tails beyond every place."""
     one, other = tails[:, :-1], tails[:, 1:]
     across = (away[:, :-1] < 0) & (away[:, 1:] >= 0)
     return np.where(across, whole - one - other, np.abs(other - one))

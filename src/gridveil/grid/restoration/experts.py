@@ -1,24 +1,25 @@
-"""Estimates of noisy entries that know what is public of them.
+"""Estimate noisy entries with the help of their public covariates.
 
-A line of 380 kV with a low reactance carries more than one of 110 kV: what is public of an entry
-tells much about its value. How much, and how, is learned here from the noisy values themselves, so
-it costs no epsilon. Several experts each make a prior for every entry:
+A line of 380 kV with a low reactance carries more than one of 110 kV: the public data of an entry
+says much about its value. How much is learned here from the noisy values themselves, so it costs no
+epsilon. Several experts each make a prior for every entry:
 
-- ``even``: every cell is as likely as every other;
-- ``all``: what all entries have in common, as in `prior`;
-- ``class``: what entries of its class (kind and voltage) have in common;
+- ``even``: all cells are equally likely;
+- ``all``: the distribution of all entries, as in `prior`;
+- ``class``: the distribution of the entries of its class (kind and voltage);
 - ``line``: a robust linear regression on covariates, with the learned distribution of its
   residuals;
-- ``trend``: the same with squares, products and classes, which fits more and knows less of each;
-- ``near``: what the entries with the nearest covariates are likely to be, at three widths.
+- ``trend``: the same with squares, products and classes, which fits more closely and has less data
+  for each coefficient;
+- ``near``: the likely values of the entries with the nearest covariates, at three widths.
 
-**Nothing predicts itself.** Entries are dealt into folds, and the experts that speak about a fold
-learn from the others alone: an entry that helped to predict itself would be pulled towards its own
-noise. What each expert is worth is learned by expectation maximisation from how likely it makes
-the noisy values of folds that it never saw. If covariates tell nothing, ``all`` gets the weight,
-and the estimates are those of `prior`, nearly.
+**No entry predicts itself.** Entries are divided into folds, and the priors of a fold are learned
+from the other folds only: an entry that helped to predict itself would be pulled towards its own
+noise. The weight of each expert is learned by expectation maximisation, from how likely it makes
+the noisy values of folds that it did not learn from. If covariates say nothing, ``all`` gets the
+weight, and the estimates are nearly those of `prior`.
 
-Folds are dealt by order and not by chance, so nothing here draws a number.
+Folds follow the order of the entries and not chance, so nothing here draws random numbers.
 """
 
 from __future__ import annotations
@@ -39,33 +40,33 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# Entries below which nothing is learned from covariates, and a class counts as one.
+# With fewer entries than this nothing is learned from covariates; the smallest size of a class.
 _FEW, _CLASS = 12, 3
-# How many numbers a matrix of entries by cells may have, and how many cells there are at most.
+# The most numbers in a matrix of entries by cells, and the most cells.
 _ROOM, _MOST_CELLS = 1_000_000, 300
 _ROUNDS, _ENOUGH = 150, 1e-6
-# A flat prior beside the entries, in entries.
+# The weight of a flat prior, as a number of entries.
 _FLAT = 1.0
-# Widths of neighbourhoods, in standard deviations of the covariates; and neighbours at most.
+# Widths of neighbourhoods, in standard deviations of the covariates; and the most neighbours.
 _NEAR, _NEIGHBOURS = (0.02, 0.1, 0.3), 40
 _RIDGE, _HUBER = 1e-3, 1.5
 _TURNS = 2
-# Widths that a prior is blurred by for error bars, in cells.
+# Widths by which a prior is blurred for error bars, in cells.
 _BLURS = (1.0, 3.0, 8.0, 20.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Estimates of the entries, and what each expert turned out to be worth."""
+    """Estimates of the entries, and the weight that each expert got."""
 
     estimate: Estimate
     weights: dict[str, float]
 
 
 def learn(noisy: Noisy, known: Covariates, catalogue: Sequence[float] = ()) -> Learned:
-    """Mean and variance in MW of every entry, from noisy values and public covariates alone.
+    """Estimate mean and variance (MW) of every entry from noisy values and public covariates.
 
-    Entries have no other values than those of a `catalogue`, if there is one.
+    If there is a `catalogue`, entries have only its values.
     """
     count = len(noisy)
     if count < _FEW:
@@ -77,7 +78,8 @@ def learn(noisy: Noisy, known: Covariates, catalogue: Sequence[float] = ()) -> L
         return Learned(_among(cells, prior, noisy, catalogue), weights)
     mean, variance = cells.moments(slice(None), _posterior(likely, prior))
     noise = 2 * (noisy.scale * (mean if noisy.logarithms else 1.0)) ** 2
-    # Learned priors have points where real ones have hills. That costs the means nothing.
+    # Learned priors have spikes where real ones are smooth. Means do not suffer from that, but
+    # variances come out too small: those for error bars use blurred priors.
     other, wide = cells.moments(slice(None), _posterior(likely, _blurred(likely, prior)))
     found = Estimate(
         np.clip(mean, noisy.low, noisy.high),
@@ -88,7 +90,10 @@ def learn(noisy: Noisy, known: Covariates, catalogue: Sequence[float] = ()) -> L
 
 
 def _among(cells: Cells, prior: Floats, noisy: Noisy, catalogue: Sequence[float]) -> Estimate:
-    """Estimates among the values of a catalogue: each is as likely as the cells nearest to it."""
+    """Estimate entries that only have a catalogue's values; cells pass their prior to the nearest.
+
+    A value of the catalogue is as likely as the cells that are nearest to it.
+    """
     points = np.unique(np.asarray(catalogue, dtype=np.float64))
     places = np.log(points + cells.shift)
     nearest = np.searchsorted((places[1:] + places[:-1]) / 2, cells.middle)
@@ -107,7 +112,7 @@ def _posterior(likely: Floats, prior: Floats) -> Floats:
 
 
 def _blurred(likely: Floats, prior: Floats) -> Floats:
-    """A prior, and the same out of focus, mixed as makes the entries most likely."""
+    """Mix a prior with blurred copies of it, by the weights that make the entries most likely."""
     away = np.arange(prior.shape[1]) - np.arange(prior.shape[1])[:, None]
     some = [prior]
     for width in _BLURS:
@@ -117,16 +122,16 @@ def _blurred(likely: Floats, prior: Floats) -> Floats:
 
 
 def foretell(cells: Cells, likely: Floats, known: Covariates) -> tuple[Floats, dict[str, float]]:
-    """How likely each cell is for each entry by what is known of the others; and the weights.
+    """Compute a prior over the cells for each entry, learned from others, and the experts' weights.
 
     Parameters
     ----------
     cells
-        What values there may be.
+        The cells of possible values.
     likely
-        How likely each cell makes what is known of each entry: ``(entries, cells)``.
+        The likelihood of each entry's noisy value in each cell: ``(entries, cells)``.
     known
-        What is public of the entries.
+        The public covariates of the entries.
     """
     folds = _deal(known)
     experts = _Experts(cells, likely, known)
@@ -142,7 +147,7 @@ def foretell(cells: Cells, likely: Floats, known: Covariates) -> tuple[Floats, d
 
 
 def _alone(noisy: Noisy, catalogue: Sequence[float]) -> Estimate:
-    """Few entries: what `prior` makes of them."""
+    """Estimate too few entries for experts with `prior` alone."""
     if not noisy.logarithms:
         return estimate(noisy.values, float(noisy.scale.max()), noisy.low, noisy.high, catalogue)
     low, high = np.log(noisy.low), np.log(noisy.high)
@@ -152,18 +157,18 @@ def _alone(noisy: Noisy, catalogue: Sequence[float]) -> Estimate:
 
 
 def _deal(known: Covariates) -> Ints:
-    """A fold for every entry: by class and place in the network's own order, which is public."""
+    """Assign entries to folds by class and position in the network's order, which is public."""
     count = len(known.classes)
     folds = 10 if count <= 1000 else 5
     order = np.lexsort((np.arange(count), known.classes.astype(str)))
     found = np.empty(count, dtype=np.int64)
-    # A stride that shares no factor with the folds keeps twins, which stand together, apart.
+    # A stride that shares no factor with the number of folds separates neighbouring twins.
     found[order] = (np.arange(count) * 3) % folds
     return found
 
 
 class _Experts:
-    """What the entries outside a fold say about those in it."""
+    """The experts: priors for the entries of a fold, learned from the entries outside it."""
 
     def __init__(self, cells: Cells, likely: Floats, known: Covariates) -> None:
         from scipy.spatial import cKDTree
@@ -182,7 +187,7 @@ class _Experts:
         self._distance, self._neighbour = (np.asarray(one).reshape(-1, reach) for one in found)
 
     def about(self, held: Bools) -> dict[str, Floats]:
-        """Priors of the held entries, by expert."""
+        """Compute the priors of the held-out entries, by expert."""
         count = self._cells.count
         others, here = np.flatnonzero(~held), np.flatnonzero(held)
         even = np.full((1, count), 1 / count)
@@ -200,7 +205,7 @@ class _Experts:
         return found
 
     def _settled(self, others: Ints, known: Mapping[str, Floats]) -> Floats:
-        """What the others are likely to be by all experts, neighbours among them included."""
+        """Compute the posteriors of the other entries under all experts, "near" included."""
         likely = self._likely[others]
         priors = [self._rows(prior, others) for prior in known.values()]
         near: list[Floats] = []
@@ -217,7 +222,7 @@ class _Experts:
         return prior if len(prior) == 1 else prior[places]
 
     def _by_class(self, others: Ints, common: Floats) -> Floats:
-        """What each class has in common; what all have, if it is small."""
+        """Learn the distribution of each class; small classes get that of all entries."""
         found = np.repeat(common, len(self._likely), axis=0)
         for place in self._classes:
             some = others[self._class[others] == place]
@@ -226,7 +231,7 @@ class _Experts:
         return found
 
     def _trend(self, basis: Floats, others: Ints, prior: Floats) -> Floats:
-        """The regression's prediction of every entry, spread by its residuals."""
+        """Predict every entry by regression, with the learned distribution of the residuals."""
         middle, likely = self._cells.middle, self._likely[others]
         posterior = likely * prior
         shifted = np.empty(0)
@@ -241,7 +246,7 @@ class _Experts:
         return shifted
 
     def _shifted(self, others: Ints, predicted: Floats) -> Floats:
-        """Priors about predictions: the distribution of residuals is learned from the others."""
+        """Centre the distribution of residuals, learned from the others, at each prediction."""
         cells, count = self._cells, self._cells.count
         at = np.rint((predicted - cells.middle[0]) / cells.width).astype(np.int64)
         offsets = np.arange(-count + 1, count)
@@ -253,7 +258,7 @@ class _Experts:
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _near(self, asked: Ints, others: Ints, posterior: Floats, width: float) -> Floats:
-        """What the nearest of the others are likely to be; nothing of an entry itself."""
+        """Average the posteriors of the nearest other entries, without the entry itself."""
         count, row_of = self._cells.count, np.full(len(self._likely), -1)
         row_of[others] = np.arange(len(others))
         neighbour, distance = row_of[self._neighbour[asked]], self._distance[asked]
@@ -267,13 +272,13 @@ class _Experts:
         matrix = sparse.csr_array(
             (share, neighbour[there], starts), shape=(len(asked), len(others))
         )
-        # The rest, of an entry without neighbours all of it, is even.
+        # The rest of the probability is uniform; for an entry without neighbours, all of it.
         found = 0.98 * (matrix @ posterior)
         return np.asarray(found + (1 - found.sum(axis=1, keepdims=True)) / count)
 
 
 def _density(likely: Floats) -> Floats:
-    """The distribution over cells under which some entries are most likely."""
+    """Find the distribution over cells under which some entries are most likely."""
     entries, count = likely.shape
     found, before = np.full(count, 1 / count), -np.inf
     blocks = Blocks(likely)
@@ -288,7 +293,7 @@ def _density(likely: Floats) -> Floats:
 
 
 def _weights(evidence: Floats) -> Floats:
-    """What experts are worth, by how likely each makes every entry."""
+    """Learn the experts' weights from how likely each makes every entry."""
     count = evidence.shape[1]
     found = np.full(count, 1 / count)
     blocks = Blocks(evidence)
@@ -309,7 +314,7 @@ def _mixed(weights: Floats, priors: Sequence[Floats]) -> Floats:
 
 
 def _standard(numbers: Floats) -> Floats:
-    """Columns with mean 0 and deviation 1; those that say nothing are left out."""
+    """Scale the columns to mean 0 and deviation 1, and leave out constant ones."""
     spread = numbers.std(axis=0)
     kept = spread > 1e-9 * (1 + np.abs(numbers).max(axis=0, initial=0.0))
     if not kept.any():
@@ -318,7 +323,7 @@ def _standard(numbers: Floats) -> Floats:
 
 
 def _bases(standard: Floats, classes: list[Floats]) -> tuple[Floats, Floats]:
-    """A constant and the covariates; and these, their squares and products, and the classes."""
+    """Build two bases: constant and covariates; and these with squares, products and classes."""
     width = standard.shape[1]
     pairs = [(a, b) for a in range(width) for b in range(a, width)]
     products = [standard[:, a] * standard[:, b] for a, b in pairs]
@@ -328,7 +333,7 @@ def _bases(standard: Floats, classes: list[Floats]) -> tuple[Floats, Floats]:
 
 
 def _robust(basis: Floats, goal: Floats, doubt: Floats) -> Floats:
-    """Huber's regression with a ridge, each goal weighed by what is known of it."""
+    """Fit Huber's regression with a ridge; goals with a large variance (`doubt`) count less."""
     known = 1 / (np.median(doubt) + doubt + 1e-6)
     known /= known.mean()
     ridge = np.eye(basis.shape[1]) * _RIDGE * len(goal)

@@ -1,8 +1,8 @@
-"""The small problems in the released values alone, which cuts are added to.
+"""Small problems whose only unknowns are the released values, to which cuts are added.
 
-`nearest` is a quadratic programme: the values nearest to an aim, by weighted least squares,
-within a box and behind cuts. `least` is a linear one: the least of a distance and of the misses
-of costs. Both are solved anew every time: with some hundred rows that takes milliseconds.
+`nearest` is a quadratic programme: the values nearest to an aim by weighted least squares, within a
+box and behind cuts. `unreachable` is linear programmes: which models to give up if the cuts have no
+solution. Both are solved from scratch every time: with some hundred rows that takes milliseconds.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ Bools = NDArray[np.bool_]
 
 TIGHT = 1e-9
 _NEARLY = {"Solved", "AlmostSolved"}
-# A cut is kept where it is missed by less than this.
+# A cut counts as met if it is missed by no more than this.
 _MISS = 1e-6
-# Ends of the box are near within this many widths of the typical entry's uncertainty.
+# A bound of the box is near if it is within this many deviations of the typical entry.
 _FAR = 100.0
 
 
 class Unsolved(GridveilError):
-    """A public problem that its solver gave up on."""
+    """The solver gave up on a problem in public data."""
 
 
 @dataclass(frozen=True)
 class Total:
     """A number that the values should add up to: ``row @ values = goal``.
 
-    `weight` is what a squared miss costs; None where the total must be met.
+    `weight` is what a squared miss costs; None if the total must be met exactly.
     """
 
     row: Floats
@@ -49,7 +49,7 @@ class Total:
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """What the released values should be near, and how much each counts.
+    """The values that released ones should be near, how much each counts, and the public box.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Aim:
     low, high
         The public box.
     totals
-        Sums of entries that are known besides.
+        Sums of entries that are known too.
     """
 
     centre: Floats
@@ -80,13 +80,13 @@ class Cuts:
     model: list[int] = field(default_factory=list)
 
     def add(self, slope: Floats, bound: float, model: int) -> None:
-        """One more row."""
+        """Add a row."""
         self.slope.append(slope)
         self.bound.append(bound)
         self.model.append(model)
 
     def of(self, models: Iterable[int]) -> Cuts:
-        """The rows of these models."""
+        """Return the rows of these models."""
         some = set(models)
         kept = [place for place, model in enumerate(self.model) if model in some]
         return Cuts(
@@ -97,7 +97,7 @@ class Cuts:
         )
 
     def matrix(self) -> sparse.csr_array:
-        """All rows."""
+        """Return the slopes of all rows as a sparse matrix."""
         rows = np.array(self.slope).reshape(-1, self.width)
         return sparse.csr_array(rows)
 
@@ -106,10 +106,10 @@ class Cuts:
 
 
 def nearest(aim: Aim, cuts: Cuts) -> Floats | None:
-    """The values nearest to the aim behind the cuts, or None where there are none.
+    """Find the values nearest to the aim that meet the cuts, or None if no values in the box do.
 
-    Ends of the box that are far away are left out until they are passed: numbers that large beside
-    the others would cost the solver its precision.
+    Bounds of the box that are far away are left out until a solution breaks them: such large
+    numbers next to small ones would cost the solver its precision.
     """
     reach = _FAR / float(np.sqrt(np.median(aim.weight)))
     above, below = aim.high - aim.centre <= reach, aim.centre - aim.low <= reach
@@ -125,13 +125,13 @@ def nearest(aim: Aim, cuts: Cuts) -> Floats | None:
 
 
 def _step(aim: Aim, cuts: Cuts, above: Bools, below: Bools) -> Floats | None:
-    """From the aim to the nearest values that keep the cuts and some ends of the box."""
+    """Compute the step from the aim to the nearest values that meet cuts and near bounds."""
     n, totals = len(aim.centre), aim.totals
     unit = 1.0 / float(np.median(aim.weight))
     weight = np.concatenate(
         [aim.weight * unit, [0.0 if t.weight is None else t.weight * unit for t in totals]]
     )
-    # One more variable a total, by how much it is missed, keeps the quadratic part diagonal.
+    # One more variable for each total (its miss) keeps the quadratic part diagonal.
     known = np.array([total.row for total in totals]).reshape(-1, n)
     sums = sparse.hstack([sparse.csr_array(known), -sparse.eye_array(len(totals))])
     fixed = [place for place, total in enumerate(totals) if total.weight is None]
@@ -165,17 +165,17 @@ def _step(aim: Aim, cuts: Cuts, above: Bools, below: Bools) -> Floats | None:
     step = np.array(found.x)
     over = matrix @ step - right
     over[:equal] = np.abs(over[:equal])
-    # Where it ended early, what keeps to the rows is an answer, if not quite the nearest.
+    # If the solver stopped early, a step that meets the rows will do, even if not the nearest.
     if status in _NEARLY or bool((over <= _MISS * (1 + np.abs(right))).all()):
         return step[:n]
     raise Unsolved(f"Clarabel ended with {status} on a public problem.")
 
 
 def unreachable(aim: Aim, cuts: Cuts) -> list[int]:
-    """Models to give up, where no values in the box keep all cuts; none where some do.
+    """Choose models to give up if no values in the box meet all cuts; none if some values do.
 
-    They are all whose own cuts can't be kept; where there is none of these, the one without which
-    the others are missed least.
+    These are all models whose own cuts can't be met. If there are none, it is the one model without
+    which the other cuts are missed least.
     """
     missed, blamed = _misses(aim, cuts)
     alone = [model for model in missed if _misses(aim, cuts.of([model]))[0]]
@@ -190,9 +190,9 @@ def unreachable(aim: Aim, cuts: Cuts) -> list[int]:
 
 
 def _misses(aim: Aim, cuts: Cuts) -> tuple[dict[int, float], list[int]]:
-    """The least by which cuts are missed in all, by model; and the models that have a part in it.
+    """Minimise the total miss of the cuts; return it by model, and the models with binding cuts.
 
-    Misses are distances of the values from the cuts.
+    A miss is the distance of the values from a cut.
     """
     models, place = np.unique(cuts.model, return_inverse=True)
     n, size = len(aim.centre), np.maximum(np.linalg.norm(cuts.slope, axis=1), 1e-12)
@@ -227,9 +227,9 @@ def _misses(aim: Aim, cuts: Cuts) -> tuple[dict[int, float], list[int]]:
 def linear(
     cost: Floats, matrix: Any, left: Floats, right: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats] | None:
-    """The least of ``cost @ x`` with ``left <= matrix @ x <= right``: ``x`` and the rows' prices.
+    """Minimise ``cost @ x`` with ``left <= matrix @ x <= right``; return ``x`` and the row duals.
 
-    By HiGHS, from scratch; None if there is no solution.
+    Solved by HiGHS from scratch; None if there is no solution.
     """
     rows = sparse.csr_array(matrix)
     model = highspy.HighsLp()

@@ -1,9 +1,9 @@
-"""What public models say about released values: costs or shortfalls, and their slopes.
+"""Costs or shortfalls of public models at released values, and their slopes.
 
 A shortfall is the least total of MW by which a model's limits must be broken (lines overloaded,
-load shed, power spilled, generator limits left) to serve it. It is zero just where the model is
+load shed, power spilled, generator limits exceeded) to serve it. It is zero exactly if the model is
 feasible, convex in capacities, loads and generator limits, and always has a value; so its slope
-gives a valid cut wherever a model is not served.
+gives a valid cut whenever a model is not served.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-# Relative gap of a shortfall (of at least 1 MW): its proved bound is what counts.
+# The solver's gap for a shortfall, relative to at least 1 MW. Cuts use the proved lower bound, so
+# it need not be small.
 SHORTFALL_GAP = 1e-4
-# A shortfall that is none (MW): half of what counts as served.
+# A shortfall up to this counts as zero (MW): half of what counts as served.
 SHORTFALL_NONE = PROOF / 2
 # How many flows are remembered of models that were served (160 MB).
 REMEMBERED = 20_000_000
@@ -37,32 +38,32 @@ REMEMBERED = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Values of some models at one point, and their slopes."""
+    """Costs or shortfalls of some models at one point, and their slopes."""
 
     value: Floats
     slope: Floats
 
 
 class Oracle:
-    """Costs of public models as a function of released values.
+    """Costs or shortfalls of public models as a function of released values.
 
-    It builds its own solver from public and released data. Solvers that saw sealed data are
-    never handed in: there is no argument for one.
+    It builds its own solver from public and released data. It can't be given a solver that saw
+    sealed data: there is no argument for one.
 
     Parameters
     ----------
-    private
+    problem
         What is released, with the public network.
     models
-        The models to look at.
+        The models.
     kinds
-        What the models may buy, as for `solve_population`.
+        The slack that models may buy, as for `solve_population`.
     price
-        Of what they buy; None for the strict model.
+        The price of slack; None for the strict model.
     free
-        Leave all other costs out: the value is then the shortfall, at a price of 1.
+        Set all other costs to zero: at a price of 1 the value is then the shortfall.
     pieces
-        Into how many linear pieces quadratic costs are cut; by default they are exact.
+        How many linear pieces replace a quadratic cost; by default costs are exact.
     contingencies
         Outages that every dispatch must survive.
     """
@@ -80,7 +81,7 @@ class Oracle:
         pieces: int | None = None,
         contingencies: Contingencies | None = None,
     ) -> None:
-        self._private = problem
+        self._problem = problem
         self._models = replace(models, cost=None, cost_factor=None) if free else models
         self._free = free
         self._settings: dict[str, Any] = {
@@ -92,7 +93,7 @@ class Oracle:
             self._settings["tolerance"] = SHORTFALL_GAP
         if pieces is not None:
             self._settings["quadratic"] = pieces
-        # Only capacities can change under a solver that stays warm.
+        # A solver can stay warm if only capacities change.
         self._stays = problem.public.parameters == ("capacity",)
         self._engine: Engine | None = None
         self._flows: dict[int, Floats] = {}
@@ -104,7 +105,7 @@ class Oracle:
         models: Population,
         contingencies: Contingencies | None = None,
     ) -> Oracle:
-        """How far every model is from being served, also after every outage if there are any."""
+        """Make an oracle of shortfalls, which count limits after outages too if any are given."""
         kinds: list[Model] = ["relaxed", "shed"]
         if "generator_limit" in problem.public.parameters:
             kinds.append("limits")
@@ -119,11 +120,11 @@ class Oracle:
 
     @property
     def size(self) -> int:
-        """How many models there are."""
+        """The number of models."""
         return self._models.size
 
     def at(self, values: Floats, some: Ints | None = None) -> Look:
-        """Look at some of the models (all by default)."""
+        """Compute values and slopes of some of the models (all by default)."""
         asked = np.arange(self.size) if some is None else some
         served = self._surely_served(values, asked)
         value = np.zeros(len(asked))
@@ -134,17 +135,17 @@ class Oracle:
         return Look(value, slope)
 
     def _surely_served(self, values: Floats, asked: Ints) -> Bools:
-        """Which models a solution of an earlier look serves at these values too.
+        """Mark the models for which a dispatch found earlier serves at these values too.
 
-        If capacities alone change, a dispatch that met all other limits still does, and its flows
-        are the same: it is enough to hold them against the new capacities.
+        If only capacities change, a dispatch that met all other limits still does, and its flows
+        are the same: it is enough to compare them with the new capacities.
         """
         found = np.zeros(len(asked), dtype=bool)
         if not self._flows:
             return found
         assert self._engine is not None
         flows = self._engine.flows
-        limit = self._private.public.with_values(values).branches.capacity
+        limit = self._problem.public.with_values(values).branches.capacity
         for place, model in enumerate(asked.tolist()):
             if model in self._flows:
                 factor = 1.0 if self._models.capacity is None else self._models.capacity[model]
@@ -156,23 +157,23 @@ class Oracle:
     def _solved(self, values: Floats, asked: Ints) -> Look:
         models = take(self._models, asked)
         remembers = self._free and self._stays
-        keep = (*self._private.keep, "flow") if remembers else self._private.keep
+        keep = (*self._problem.keep, "flow") if remembers else self._problem.keep
         found = self.solve(values, models, keep)
         if remembers:
             assert found.flow is not None
             whole = found.cost <= SHORTFALL_NONE
             room = max(REMEMBERED // found.flow.shape[1] - len(self._flows), 0)
             self._flows |= dict(zip(asked[whole].tolist()[:room], found.flow[whole], strict=False))
-        slope = self._private.slope(found, models)
-        if self._free and "cost" in self._private.public.parts:
-            slope[:, self._private.public.parts["cost"]] = 0.0
-        # A shortfall that is proved: cuts made of it never cut off too much, and where it is zero
-        # the rounding of thousands of flows adds up to nothing.
+        slope = self._problem.slope(found, models)
+        if self._free and "cost" in self._problem.public.parts:
+            slope[:, self._problem.public.parts["cost"]] = 0.0
+        # The proved bound of a shortfall: cuts made from it never cut off too much, and for a
+        # served model it is zero, without the rounding errors of thousands of flows.
         return Look(found.bound if self._free else found.cost, slope)
 
     def solve(self, values: Floats, models: Population, keep: Sequence[str]) -> Solutions:
         """Solve models at these values."""
-        network = self._private.public.with_values(values)
+        network = self._problem.public.with_values(values)
         if self._engine is None or not self._stays:
             if self._free:
                 network = network.with_linear_costs(np.zeros(len(network.generators)))

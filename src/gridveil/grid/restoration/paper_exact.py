@@ -1,25 +1,25 @@
-"""The paper's restoration of capacities, solved to proved optimality (small problems).
+"""Solve the paper's restoration of capacities to proved optimality, for small problems.
 
     min over phi   sum_t |goal_t - C_t(phi)| + weight ||phi - start||_1
     s.t.           low <= phi <= high, and every model t can be served,
 
-with the optimality of every model below written as complementarity, as in the paper. Costs are
-convex in `phi`, so wherever a goal is above a cost this is as hard as maximising a convex function:
-expect proofs on small networks, or where few limits matter, and bounds elsewhere. Nothing here
+with the optimality of every lower-level model written as complementarity, as in the paper. Costs
+are convex in `phi`, so if a goal is above a cost this is as hard as maximising a convex function:
+expect proofs on small networks or if few limits matter, and only bounds otherwise. Nothing here
 sees private data.
 
 **Branching** is on complementarity, with HiGHS' linear programmes. A dispatch is optimal exactly if
 there are prices of its limits that explain all costs, such that each limit binds or has no price
 (the conditions of Karush, Kuhn and Tucker). A mixed-integer model has a binary for each of these
-choices and needs a bound on the prices, which nothing provides: near capacities that can't be
-served they have none. So we branch on the choice itself:
+choices and needs a bound on the prices, which nothing provides: near capacities that can't serve a
+model they are unbounded. So the search branches on the choice itself:
 
 - the limit binds: a bound of the relaxation is set;
-- it has no price: it is left out of the model below, whose cost must be the same without it.
+- it has no price: it is left out of the lower-level model, whose cost must be the same without it.
 
-The lower bounds are those of the relaxation, and of the cost of the model below at the lowest
-capacities, without what is left out: no capacities make it dearer. All other numbers are exact up
-to the tolerance of a linear programme.
+Lower bounds come from the relaxation, and from the cost of a lower-level model at the lowest
+capacities without the limits left out: no capacities make it more expensive. All other numbers are
+exact up to the tolerance of a linear programme.
 """
 
 from __future__ import annotations
@@ -58,20 +58,23 @@ class Found:
     bound: float
 
     def within(self, tolerance: float) -> bool:
-        """Whether the relative gap is that small."""
+        """Say whether the relative gap is at most the tolerance."""
         gap = self.objective - self.bound
         return bool(np.isfinite(gap)) and gap <= tolerance * max(1.0, abs(self.objective))
 
 
 @dataclass(frozen=True, eq=False, order=False)
 class Node:
-    """For each model, which limits bind, and which are left out because they have no price."""
+    """One node of the search: which limits of each model bind, and which are left out.
+
+    A limit is left out because it has no price.
+    """
 
     binding: list[Bools]
     left_out: list[Bools]
 
     def child(self, t: int, limit: int, *, binds: bool) -> Node:
-        """Decide one more limit."""
+        """Return the node with one more limit decided."""
         changed = list(self.binding if binds else self.left_out)
         changed[t] = changed[t].copy()
         changed[t][limit] = True
@@ -80,7 +83,7 @@ class Node:
 
 @dataclass(eq=False)
 class Branching:
-    """A search over nodes, the one with the lowest bound first, diving into limits that bind.
+    """Branch and bound: the node with the lowest bound first, diving into limits that bind.
 
     Parameters
     ----------
@@ -89,9 +92,9 @@ class Branching:
     relaxation
         Their relaxation.
     below
-        A solver of each model.
+        A solver for each lower-level model.
     tolerance
-        Relative gap at which a node is done with.
+        Relative gap at which a node is closed.
     """
 
     problem: Bilevel
@@ -106,7 +109,7 @@ class Branching:
         self.best = self.problem.high
 
     def offer(self, phi: Floats) -> Floats:
-        """Take capacities if they are the best so far; gives the models' costs there."""
+        """Keep capacities if they are the best so far; return the models' costs there."""
         costs = np.array([solver.solve(phi).cost for solver in self.below])
         objective = self.problem.objective(phi, costs)
         if objective < self.objective:
@@ -114,7 +117,7 @@ class Branching:
         return costs
 
     def search(self, first: Found, left: Callable[[], float]) -> Found:
-        """Search until nothing is left, or the time; the bound of `first` is the relaxation's."""
+        """Search until no node or no time is left; the bound of `first` is the relaxation's."""
         bound = first.bound
         none = [np.zeros(solver.count, dtype=bool) for solver in self.below]
         number = itertools.count()
@@ -138,14 +141,14 @@ class Branching:
         return self.found(bound)
 
     def found(self, bound: float) -> Found:
-        """The best so far, with a bound for what was not looked at."""
+        """Return the best capacities so far; `bound` is that of the nodes not yet explored."""
         return Found(self.best, self.objective, min(bound, self._lost, self.objective))
 
     def _small(self) -> float:
         return self.tolerance * max(1.0, abs(self.objective))
 
     def _look(self, node: Node, bound: float) -> tuple[float, tuple[int, int] | None]:
-        """Bound a node: its value, and the limit to branch on, or None where it is done with."""
+        """Bound a node: return its value and the limit to branch on, or None if it is closed."""
         off = self._off(node)
         if off is None:
             return np.inf, None
@@ -163,7 +166,7 @@ class Branching:
         for t in np.flatnonzero(self.relaxation.hard & (missing > 0)).tolist():
             found = self.below[t].solve(phi, node.left_out[t])
             if found.end is End.UNBOUNDED:
-                # No prices explain the costs without what is left out.
+                # Without the limits left out no prices explain the costs.
                 return np.inf, None
             x = self.relaxation.dispatch(answer.x, t)
             choices.append(self._choose(node, t, phi, x, found))
@@ -176,7 +179,7 @@ class Branching:
     def _choose(
         self, node: Node, t: int, phi: Floats, x: Floats, found: Lowest
     ) -> tuple[float, int, int]:
-        """The limit that has a price and does not bind, and costs the dispatch the most."""
+        """Choose the undecided limit with the largest price times distance from the dispatch."""
         gaps = self.below[t].gaps(phi, x)
         decided = node.binding[t] | node.left_out[t]
         prices = found.prices if found.end is End.SOLVED else np.ones(len(gaps))
@@ -185,7 +188,7 @@ class Branching:
         return float(worth[limit]), t, limit
 
     def _off(self, node: Node) -> Floats | None:
-        """How far each cost is off its goal at least, or None where the node is empty."""
+        """Bound from below how far each cost is off its goal; None if the node is empty."""
         off, floor = np.zeros(len(self.below)), self.relaxation.floor(self.objective)
         for t in np.flatnonzero(self.relaxation.hard):
             found = self.below[t].solve(floor, node.left_out[t])
@@ -197,10 +200,10 @@ class Branching:
 
 
 Search = Callable[[Branching, Found, Callable[[], float]], Found]
-"""Closes the gap between what was found and its bound, while there is time."""
+"""A function that closes the gap between the best capacities and the bound, while there is time."""
 
-# The best capacities often serve a model only just, and rounding decides whether they do. So much
-# more (MW) is given to each until they do.
+# The best capacities often only just serve a model, and rounding decides whether they do. Each is
+# raised by these amounts (MW) in turn until they do.
 ROUNDING = (0.0, 1e-9, 1e-8, 1e-7, 1e-6)
 
 
@@ -221,7 +224,7 @@ class ExactRestoration:
     proved
         Whether the gap is within the tolerance.
     solver
-        What the bound comes from.
+        Name and version of the solver that proved the bound.
     """
 
     values: Floats
@@ -264,20 +267,20 @@ def restore_exactly(
     goal
         A cost for each model, $/h.
     start
-        Capacities to stay close to, MW, one for each limited branch, also below.
+        Capacities to stay close to, MW: one for each limited branch.
     low, high
-        Limits of the capacities.
+        Limits of the capacities, MW: one for each limited branch.
     weight
-        Price of the distance, $/h a MW.
+        Price of the distance, $/h per MW.
     warm
-        Capacities to begin with; clipped to the limits, and not used if a model can't be served.
+        Capacities to start with; clipped to the limits, and ignored if they don't serve a model.
     time_limit
-        Seconds, or None. It returns what was found by then, with its bound.
+        Seconds, or None. When the time is up, returns the best found so far with its bound.
     tolerance
         Relative gap up to which the optimum counts as proved.
     search
-        What goes on if the first linear programme proves nothing; branching by default. Tests
-        hand in another solver, to compare.
+        What to run if the first linear programme proves nothing; branching by default. Tests pass
+        another solver, to compare.
 
     Raises
     ------
@@ -308,7 +311,7 @@ def restore_exactly(
 
 
 def _clock(limit: float | None) -> Callable[[], float]:
-    """Seconds that are left."""
+    """Return a function that says how many seconds are left."""
     if limit is not None and not limit >= 0:
         raise InputError(f"time_limit={limit!r} is not a time.", remedy="Give seconds, or None.")
     end = np.inf if limit is None else time.monotonic() + limit
@@ -316,7 +319,7 @@ def _clock(limit: float | None) -> Callable[[], float]:
 
 
 def _warm(problem: Bilevel, warm: ArrayLike) -> Floats:
-    phi = as_vector(warm, len(problem.start), "warm", "one a limited branch")
+    phi = as_vector(warm, len(problem.start), "warm", "one for each limited branch")
     return np.clip(phi, problem.low, problem.high)
 
 
@@ -328,7 +331,7 @@ def _verified(
     name: str,
     tolerance: float,
 ) -> ExactRestoration:
-    """Evaluate what was found with the engine, which had no part in finding it."""
+    """Compute the objective again with the engine, which the search did not use."""
     limited = np.isfinite(network.branches.capacity)
     capacity, objective, phi = np.full(len(limited), np.inf), np.inf, found.phi
     for more in ROUNDING:

@@ -1,4 +1,4 @@
-"""Restoration of capacities as a problem of two levels: capacities above, models below.
+"""The restoration of capacities as a problem of two levels: capacities above, models below.
 
 Above, capacities `phi` of the limited branches are chosen in a box. Below, every model of a
 population answers with its cheapest dispatch,
@@ -6,15 +6,15 @@ population answers with its cheapest dispatch,
     C_t(phi) = constant + min lin'x,  low <= x <= high,  sum of an island's x = demand,
                rows x <= room + factor phi[line],
 
-and the two meet in `sum_t |goal_t - C_t(phi)| + weight ||phi - start||_1`. A branch has a row along
-it and one against it, and the same again where its angle difference is limited (`factor` is 0
-there). A row that no dispatch can reach, at the lowest capacity, is left out: it never binds.
+and the objective is `sum_t |goal_t - C_t(phi)| + weight ||phi - start||_1`. A branch has a row
+along it and one against it, and two more if its angle difference is limited (with a `factor` of 0).
+A row that no dispatch can reach at the lowest capacity is left out: it never binds.
 
-**Embedded**: the convex problem of `paper_steps` for capacities, models and all. With capacities as
-the only private values and linear costs, a model's own dispatch can stand in the programme: ``cost
-of the dispatch <= goal + miss`` is then the convex term, exactly, and every solution serves the
-models. Rows of lines enter where they are broken. The concave term is a plane, as in `paper_steps`,
-and changes from step to step; all else stays warm.
+**Embedded** is the convex problem of `paper_steps` for capacities, with the models inside. If
+capacities are the only private values and costs are linear, a model's dispatch can be part of the
+programme: ``cost of the dispatch <= goal + miss`` is then exactly the convex term, and every
+solution serves the models. Rows of lines are added when they are broken. The concave term is a
+plane, as in `paper_steps`, which changes from step to step; everything else stays warm.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from gridveil.grid.restoration.master import TIGHT, Unsolved
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A row counts as out of reach if every dispatch stays below its limit by so much (MW).
+# A row counts as out of reach if every dispatch stays below its limit by at least this (MW).
 CLEAR = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class LowerModel:
-    """The numbers of one model; see the head of this module."""
+    """The numbers of one lower-level model; the module's docstring explains them."""
 
     lin: Floats
     low: Floats
@@ -56,14 +56,14 @@ class LowerModel:
     room: Floats
 
     def limits(self, phi: Floats) -> Floats:
-        """Right-hand sides of the rows at capacities `phi`."""
+        """Compute the right-hand sides of the rows at capacities `phi`."""
         found: Floats = self.room + self.factor * phi[self.line]
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class Bilevel:
-    """Both levels: the models, and what the upper level is to keep close to."""
+    """Both levels: the models, and the upper level's goals, start, box and weight."""
 
     models: tuple[LowerModel, ...]
     goal: Floats
@@ -73,7 +73,7 @@ class Bilevel:
     weight: float
 
     def objective(self, phi: Floats, costs: Floats) -> float:
-        """Put a price on capacities, given the models' costs there."""
+        """Compute the objective of capacities from the models' costs there."""
         distance = np.abs(phi - self.start).sum()
         return float(np.abs(self.goal - costs).sum() + self.weight * distance)
 
@@ -97,7 +97,7 @@ def describe(
         raise InputError("No branch of this network has a limited capacity.")
     targets = as_vector(goal, models.size, "goal", "one for each model")
     first, floor, top = (
-        as_vector(values, len(limited), name, "one a limited branch")
+        as_vector(values, len(limited), name, "one for each limited branch")
         for values, name in ((start, "start"), (low, "low"), (high, "high"))
     )
     if (floor > top).any():
@@ -117,7 +117,7 @@ def describe(
 
 
 def as_vector(values: ArrayLike, count: int, name: str, what: str) -> Floats:
-    """An array of so many finite numbers, or an error that says what is needed."""
+    """Return an array of `count` finite numbers, or raise an error that says what is needed."""
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError):
@@ -141,7 +141,7 @@ def _check_columns(batch: Batch) -> None:
 def _lower(
     form: Formulation, batch: Batch, limited: Ints, scale: Floats, low: Floats, high: Floats
 ) -> LowerModel:
-    """Collect one model, with the rows that some dispatch can reach."""
+    """Collect the numbers of one model, with the rows that some dispatch can reach."""
     flows, bounds, base = form.flows, batch.bounds, batch.base[0]
     live = flows.live[limited]
     lines, mine = limited[live], np.flatnonzero(live)
@@ -181,7 +181,7 @@ def _lower(
 
 
 def _reach(rows: Floats, low: Floats, high: Floats, island: Ints, demand: Floats) -> Floats:
-    """The largest value of every row over all dispatches that meet demand: a filled knapsack."""
+    """Compute the largest value of every row over all dispatches that meet demand (a knapsack)."""
     total = rows @ low
     for label, need in enumerate(demand):
         own = np.flatnonzero(island == label)
@@ -194,27 +194,27 @@ def _reach(rows: Floats, low: Floats, high: Floats, island: Ints, demand: Floats
     return found
 
 
-# Rows enter where they are broken by more than this (MW): a hundredth of what the engine takes for
-# a model that is not served.
+# A row is added if it is broken by more than this (MW): a hundredth of the overload from which the
+# engine counts a model as infeasible.
 _BROKEN = 1e-9
 _AT_ONCE = 20
 
 
 class Embedded:
-    """The least of distances and misses over capacities and the models' dispatches.
+    """A linear programme over capacities and dispatches that minimises distances and misses.
 
     Parameters
     ----------
     models
         The numbers of every model.
     goals
-        What their costs should be.
+        The costs that the models should have.
     start
-        Where distances are measured from.
+        The capacities that distances are measured from.
     low, high
         The public box.
     known
-        For every model, rows that were needed before; added to as more are.
+        For every model, the rows that it has needed so far; more are added in place.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Embedded:
             self._add_model(t, model)
 
     def solve(self, plane: tuple[Floats, Floats, Floats] | None) -> tuple[Floats, float]:
-        """The best capacities and the least sum, with costs below their goals at a plane.
+        """Find the best capacities and the least sum, with the concave term replaced by a plane.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class Embedded:
                 return phi, float(self._highs.getInfo().objective_function_value)
 
     def hold(self, lines: Ints, ends: Floats) -> None:
-        """Keep some capacities at or below these ends, and let all others go."""
+        """Keep some capacities at or below these ends, and release all others."""
         least_up, most_up = self._up
         least_down, most_down = (end.copy() for end in self._down)
         most_up, least_up = most_up.copy(), least_up.copy()
@@ -284,7 +284,7 @@ class Embedded:
         self._highs.changeColsBounds(len(places), places, low, high)
 
     def dispatches(self) -> list[Floats]:
-        """The models' dispatches in the last solution."""
+        """Return the models' dispatches in the last solution."""
         x = np.array(self._highs.getSolution().col_value)
         return [x[self._x[t] : self._x[t + 1]] for t in range(len(self._models))]
 
@@ -313,7 +313,7 @@ class Embedded:
             self._add_row(t, row)
 
     def _add_row(self, t: int, row: int) -> None:
-        """A limit of a line: ``rows x <= room + factor (start + up - down)``."""
+        """Add a line's limit: ``rows x <= room + factor (start + up - down)``."""
         model, line = self._models[t], int(self._models[t].line[row])
         at = np.arange(self._x[t], self._x[t + 1])
         factor = float(model.factor[row])
@@ -335,7 +335,7 @@ class Embedded:
         return found
 
     def _turn(self, plane: tuple[Floats, Floats, Floats] | None) -> None:
-        """Take other planes: the old ones are switched off, since rows can't move."""
+        """Replace the planes; the old rows stay and are switched off, so that no row moves."""
         terms = len(self._models)
         if self._below:
             for row in range(self._below, self._below + terms):

@@ -1,20 +1,21 @@
-"""What is left of the two levels where optimality below is forgotten: one linear programme.
+"""The relaxation of the two-level problem, and a solver for one lower-level model.
 
-Its columns are how far each capacity goes up and down from where it started, how far each model's
-cost is off its goal, and a dispatch for every model that keeps to all limits:
+**The relaxation** drops the condition that dispatches are optimal, which leaves one linear
+programme. Its columns are how far each capacity moves up and down from its start, how far each
+model's cost is off its goal, and a dispatch for every model that meets all limits:
 
     min  weight (up + down) + sum_t off_t,   off_t >= |goal_t - cost of the dispatch|.
 
-Its value is a lower bound. It is raised by what is known of optimal dispatches: that a limit binds,
-that the cost is at most so much, and that of two columns at one bus the cheaper one is filled
-first. A model whose goal is below its cost at all capacities needs none of this: its dispatch is
-as cheap as can be, because that is what the upper level wants.
+Its value is a lower bound. The bound rises with what is known about optimal dispatches: that a
+limit binds, that the cost is at most some value, and that of two columns at one bus the cheaper one
+is filled first. A model whose goal is below its cost at all capacities needs none of this: its
+dispatch is the cheapest possible, because that is what the upper level wants.
 
-**One model of the lower level** is a linear programme that can leave limits out. Every limit of a
-model (a row, and each end of a column) has a price, which is zero wherever the limit does not bind.
-To say that a price is zero is to leave its limit out: the prices that are left are the optimal ones
-of the model without it. Limits are numbered: the rows, then the lower ends of the columns, then the
-upper ends.
+**One lower-level model** is a linear programme from which limits can be left out. Every limit of a
+model (a row, and each bound of a column) has a price, which is zero if the limit does not bind.
+Setting a price to zero means leaving its limit out: the other prices are then the optimal ones of
+the model without it. Limits are numbered: the rows, then the lower bounds of the columns, then the
+upper bounds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Part = tuple[Floats, Floats, Floats]
 
 
 class Relaxation:
-    """The linear programme, and where things are in it.
+    """The relaxation as a linear programme, and the places of its columns and rows.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Relaxation:
     Attributes
     ----------
     cost, low, high, table, row_low, row_high
-        The programme.
+        The costs, bounds and rows of the programme.
     """
 
     def __init__(self, problem: Bilevel, hard: Bools) -> None:
@@ -78,36 +79,36 @@ class Relaxation:
         )
 
     def phi(self, z: Floats) -> Floats:
-        """The capacities of a solution."""
+        """Return the capacities of a solution."""
         moved: Floats = self.problem.start + z[: self.lines] - z[self.lines : 2 * self.lines]
         return np.clip(moved, self.problem.low, self.problem.high)
 
     def off(self, z: Floats) -> Floats:
-        """How far each model's cost is off in a solution."""
+        """Return how far each model's cost is off its goal in a solution."""
         return z[2 * self.lines : self._x[0]]
 
     def dispatch(self, z: Floats, t: int) -> Floats:
-        """A model's dispatch in a solution."""
+        """Return a model's dispatch in a solution."""
         return z[self._x[t] : self._x[t + 1]]
 
     def columns_of(self, t: int) -> slice:
-        """Where a model's dispatch is."""
+        """Return the places of the columns of a model's dispatch."""
         return slice(int(self._x[t]), int(self._x[t + 1]))
 
     def rows_of(self, t: int) -> slice:
-        """Where a model's rows are."""
+        """Return the places of a model's limits among the rows."""
         first = self._first[t]
         return slice(first, first + len(self.problem.models[t].rows))
 
     def root(self) -> Answer:
-        """Solve it with nothing known, and remember what it would cost to go down."""
+        """Solve it with no limit decided, and remember the reduced costs of moving down."""
         found = self._linear.solve()
         if found.end is End.SOLVED:
             self._value, self._price = found.value, found.column_dual[self.lines : 2 * self.lines]
         return found
 
     def floor(self, objective: float) -> Floats:
-        """The lowest capacities that an objective below this one can have."""
+        """Compute the lowest capacities that a solution with a smaller objective can have."""
         down = slice(self.lines, 2 * self.lines)
         least, most = self.low[down], self.high[down]
         with np.errstate(divide="ignore"):
@@ -117,14 +118,14 @@ class Relaxation:
         return floor
 
     def solve(self, binding: list[Bools], off: Floats) -> Answer:
-        """Solve it with limits that bind (see `LowerSolver` for their order) and `off` from below.
+        """Solve it with some limits binding (numbered as above) and lower bounds of `off`.
 
         Parameters
         ----------
         binding
             For every model, which of its limits bind.
         off
-            For every model, how far its cost is off its goal at least.
+            For every model, the least distance of its cost from its goal.
         """
         low, high, row_low = self.low.copy(), self.high.copy(), self.row_low.copy()
         low[2 * self.lines : self._x[0]] = off
@@ -158,7 +159,7 @@ class Relaxation:
         return part, model.demand, model.demand
 
     def _costs(self, t: int, model: LowerModel) -> Part:
-        """`off >= cost - goal`, and `off >= goal - cost` where that can matter."""
+        """Add `off >= cost - goal`, and for a hard model `off >= goal - cost`."""
         signs = np.array([1.0, -1.0] if self.hard[t] else [1.0])
         part = self._blank(len(signs))
         part[:, 2 * self.lines + t] = 1.0
@@ -167,7 +168,7 @@ class Relaxation:
         return part, least, np.full(len(signs), np.inf)
 
     def _order(self, t: int, model: LowerModel) -> Part:
-        """Columns at one bus are filled in order of cost: the share of a dearer one is smaller."""
+        """Fill columns at one bus in order of cost: a cheaper one has at least as large a share."""
         width = model.high - model.low
         pairs = []
         if self.hard[t]:
@@ -205,7 +206,7 @@ class End(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """How it ended, and where it was solved the value, the columns and the duals."""
+    """How a solve ended, and if it was solved the value, the columns and the duals."""
 
     end: End
     value: float
@@ -222,7 +223,7 @@ _ENDS = {
 
 
 class Linear:
-    """``min cost'x, low <= x <= high, row_low <= A x <= row_high``, warm-started."""
+    """A warm-started HiGHS model ``min cost'x, low <= x <= high, row_low <= A x <= row_high``."""
 
     def __init__(
         self,
@@ -262,18 +263,18 @@ class Linear:
         )
 
     def change_columns(self, low: Floats, high: Floats) -> None:
-        """Give every column new bounds."""
+        """Set new bounds for every column."""
         self._highs.changeColsBounds(len(self._columns), self._columns, low, high)
 
     def change_rows(self, low: Floats, high: Floats) -> None:
-        """Give every row new bounds."""
-        # Its stub leaves this method out.
+        """Set new bounds for every row."""
+        # The type stub of highspy lacks this method.
         self._highs.changeRowsBounds(  # type: ignore[attr-defined]
             len(self._rows), self._rows, low, high
         )
 
     def solve(self) -> Answer:
-        """Solve it from where it stands; from scratch where that ends in trouble."""
+        """Solve it from the last solution, or from scratch if that fails."""
         end = self._run()
         if end is End.FAILED:
             self._highs.clearSolver()
@@ -296,18 +297,18 @@ class Linear:
 
 
 def highs_name() -> str:
-    """The solver's name and version."""
+    """Return the solver's name and version."""
     version = highspy.Highs().version()  # type: ignore[no-untyped-call]
     return f"HiGHS {version}"
 
 
-# Capacities that a linear programme found miss what a model needs by up to its tolerance (MW).
+# Added to every limit (MW): capacities from a linear programme may be too small by its tolerance.
 EASE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Lowest:
-    """The least cost, a dispatch, prices of the islands' balances and of the limits."""
+    """A lower-level model's least cost, dispatch, and prices of balances and limits."""
 
     end: End
     cost: float
@@ -317,7 +318,7 @@ class Lowest:
 
 
 class LowerSolver:
-    """A model, solved at one capacity vector after the other."""
+    """A solver for one lower-level model at changing capacities, with limits left out."""
 
     def __init__(self, model: LowerModel) -> None:
         self.model = model
@@ -334,7 +335,7 @@ class LowerSolver:
         )
 
     def gaps(self, phi: Floats, x: Floats) -> Floats:
-        """How far a dispatch is from each limit (MW)."""
+        """Compute how far a dispatch is from each limit (MW)."""
         model = self.model
         room = model.limits(phi) - model.rows @ x
         found: Floats = np.maximum(np.concatenate([room, x - model.low, model.high - x]), 0.0)
@@ -353,7 +354,7 @@ class LowerSolver:
         )
         found = self._linear.solve()
         islands = len(model.demand)
-        # A row `<=` and an upper end have duals below zero in a minimisation.
+        # In a minimisation a `<=` row and an upper bound have duals below zero.
         duals = -found.row_dual[islands:], found.column_dual, -found.column_dual
         return Lowest(
             found.end,

@@ -1,21 +1,22 @@
-"""Values whose costs agree with noisy ones: step 4 of the paper's algorithm, by convex steps.
+"""Find values whose costs agree with noisy costs: step 4 of the paper's algorithm.
 
 The problem is ``min sum_t |goal_t - C_t(x)| + |x - start|_1`` over the values ``x`` in their box
-that serve the models. ``C_t`` is convex (for costs as private values: concave; then both are
-turned round), so a cost above its goal is a convex term and one below it is not.
+that serve the models. ``C_t`` is convex (if costs are the private values, it is concave; then the
+signs of costs and goals are changed), so a cost above its goal is a convex term and one below it is
+not.
 
 **Cuts.** ``C_t(x) >= C_t(y) + slope(y)'(x - y)`` for every ``y``: the convex term is replaced by
 such planes, one more at every point that was visited, until they meet the cost (Kelley's method).
 A model that can't be served gives a plane of its shortfall instead. For capacities on networks
-that are not large no planes are needed: see `paper_limits`.
+that are not large no planes are needed: see `paper_capacity`.
 
 **Convex-concave steps.** The other term is replaced by its plane at the best point so far, which
-is never above the cost, so the true objective at the solution is no worse than promised; then
-again from there, until it stops improving. This finds a local optimum, and is done from several
-points. Without that term at all the problem is convex and below the true one: its value is a
+is never above the cost, so the true objective at the solution is no worse than promised. This is
+repeated from the solution until it stops improving. It finds a local optimum, so it is done from
+several points. Without that term the problem is convex and below the true one: its value is a
 bound on what any method can reach, and the gap to it is reported.
 
-**The linear programme** stays in HiGHS and is given more rows. Columns are the values ``x``, their
+**The linear programme** stays in HiGHS, and rows are added. Columns are the values ``x``, their
 distances ``u`` from the start and the misses ``r`` of the terms. Rows are ``|x - start| <= u``,
 cuts, and planes ``r >= cost - goal`` and ``r >= goal - cost``.
 """
@@ -32,54 +33,55 @@ from numpy.typing import NDArray
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.restoration.master import TIGHT, Aim, Cuts, Unsolved, nearest
-from gridveil.grid.restoration.paper_limits import Ground, Holding, Matched, Point
+from gridveil.grid.restoration.paper_capacity import Holding, Matched, MatchingTask, Point
 
 Floats = NDArray[np.float64]
 
 _SPARE = 1e-6
 _CLOSE = 1e-8
 _LOOKS = 500
-# Generators times branches up to which models are written into the programme (see `paper_limits`).
+# Up to this many generators times branches, models are part of the programme (see
+# `paper_capacity`).
 _DENSE = 100_000
-# How far a step may go at first, and at least (MW, $/MWh).
+# How far the first step may go, and the smallest such limit (MW, $/MWh).
 _REACH, _LEAST_REACH = 64.0, 1e-6
 
 
 class Matcher:
-    """The restoration of one release; it remembers planes, which stay valid from step to step.
+    """The restoration of one release; it keeps planes, which stay valid from call to call.
 
     Parameters
     ----------
-    private
+    problem
         What is released, with the public network.
     low, high
         The public box.
     """
 
     def __init__(self, problem: ReleaseProblem, low: Floats, high: Floats) -> None:
-        self._private = problem
+        self._problem = problem
         self._low, self._high = low, high
         self._planes: list[list[tuple[Floats, float]]] = []
         self._cuts: list[tuple[Floats, float]] = []
         self._holding = Holding(problem)
 
     def match(self, models: Population, goals: Floats, start: Floats) -> Matched:
-        """Restore: these models (the first ones as in the call before), goals and start.
+        """Restore values; the first models must be those of the call before.
 
         Raises
         ------
         Unsolved
             If no values in the box serve the models, or a solver gave up.
         """
-        ground = Ground(self._private, models, goals, start, self._low, self._high)
+        task = MatchingTask(self._problem, models, goals, start, self._low, self._high)
         if self._embeds(models):
-            return self._holding.match(ground, models)
+            return self._holding.match(task, models)
         self._planes += [[] for _ in range(models.size - len(self._planes))]
-        return _Steps(ground, self._planes, self._cuts).match()
+        return _Steps(task, self._planes, self._cuts).match()
 
     def _embeds(self, models: Population) -> bool:
-        """Whether the models can stand in one linear programme with the values."""
-        public = self._private.public
+        """Say whether the models' dispatches can be part of the programme."""
+        public = self._problem.public
         units: Any = public.generators
         linear = models.cost is not None or not units.quadratic.any()
         small = len(units) * len(public.branches) <= _DENSE
@@ -91,20 +93,20 @@ class _Steps:
 
     Parameters
     ----------
-    ground
+    task
         The models, goals and start.
     planes, cuts
-        Those of earlier calls; added to.
+        Those of earlier calls; new ones are appended in place.
     """
 
     def __init__(
         self,
-        ground: Ground,
+        task: MatchingTask,
         planes: list[list[tuple[Floats, float]]],
         cuts: list[tuple[Floats, float]],
     ) -> None:
-        self._ground, self._planes, self._cuts = ground, planes, cuts
-        self._programme = Programme(ground.start, ground.goals, ground.low, ground.high)
+        self._task, self._planes, self._cuts = task, planes, cuts
+        self._programme = Programme(task.start, task.goals, task.low, task.high)
         for slope, bound in cuts:
             self._programme.cut(slope, bound)
         for term, known in enumerate(planes):
@@ -112,33 +114,34 @@ class _Steps:
                 self._programme.above(term, slope, constant)
 
     def match(self) -> Matched:
-        """The best point of several searches, and the bound."""
-        ground = self._ground
+        """Return the best point of searches from several points, and the bound."""
+        task = self._task
         lowest, bound = self._convex()
-        best = min((self._descend(point) for point in self._starts(lowest)), key=ground.objective)
-        return Matched(best.values, ground.objective(best), bound)
+        best = min((self._descend(point) for point in self._starts(lowest)), key=task.objective)
+        return Matched(best.values, task.objective(best), bound)
 
     def _descend(self, point: Point) -> Point:
-        """Convex-concave steps from one point until none improves it.
+        """Take convex-concave steps from one point until none improves it.
 
-        Steps stay within a box about the point, which grows where planes predicted well and
-        shrinks where they did not: far away they say little, and models are hardly served.
+        Steps stay within a box about the point, which grows if planes predicted well and shrinks
+        if they did not: far away planes say little, and few values serve the models.
         """
-        ground = self._ground
-        best = ground.objective(point)
-        reach, widest = _REACH, float(np.max(ground.high - ground.low, initial=_REACH))
+        task = self._task
+        best = task.objective(point)
+        reach, widest = _REACH, float(np.max(task.high - task.low, initial=_REACH))
         self._programme.below((point.values, point.cost, point.slope))
         for _ in range(_LOOKS):
             self._programme.within(point.values - reach, point.values + reach)
             try:
                 values, promised = self._programme.solve()
             except Unsolved:
-                # Cuts keep a little spare room: a small box may have none. The point still serves.
+                # Cuts are slightly too deep, so a small box may have no solution. The point still
+                # serves the models.
                 break
             if best - promised <= _CLOSE * max(1.0, best):
                 break
             found = self._look(values)
-            value = np.inf if found is None else ground.objective(found)
+            value = np.inf if found is None else task.objective(found)
             if found is None or value > best - 0.1 * (best - promised):
                 reach = max(reach / 2, _LEAST_REACH)
             else:
@@ -149,22 +152,22 @@ class _Steps:
         return point
 
     def _starts(self, lowest: Point) -> Iterator[Point]:
-        """Points to take planes at: the bound's own, and some where costs reach their goals."""
-        ground = self._ground
+        """Yield points to start from: the convex problem's, and some with higher costs."""
+        task = self._task
         yield lowest
-        nearest = self._look(np.clip(ground.start, ground.low, ground.high))
+        nearest = self._look(np.clip(task.start, task.low, task.high))
         if nearest is not None:
             yield nearest
-        if (lowest.cost < ground.goals).any():
-            yield from ground.dearer(lowest)
+        if (lowest.cost < task.goals).any():
+            yield from task.dearer(lowest)
 
     def _convex(self) -> tuple[Point, float]:
-        """The problem without its concave part: solution, and bound of the whole problem."""
-        ground = self._ground
+        """Solve the problem without its concave part; its value bounds the whole problem."""
+        task = self._task
         best: Point | None = None
-        least, values = np.inf, self._first(np.clip(ground.start, ground.low, ground.high))
+        least, values = np.inf, self._first(np.clip(task.start, task.low, task.high))
         self._programme.below(None)
-        self._programme.within(ground.low, ground.high)
+        self._programme.within(task.low, task.high)
         bound = 0.0
         for _ in range(_LOOKS):
             known = len(self._cuts)
@@ -172,8 +175,8 @@ class _Steps:
             if here is None and len(self._cuts) == known:
                 raise Unsolved("The solver gave up on a public model.")
             if here is not None:
-                over = np.maximum(here.cost - ground.goals, 0.0).sum()
-                value = float(over + np.abs(here.values - ground.start).sum())
+                over = np.maximum(here.cost - task.goals, 0.0).sum()
+                value = float(over + np.abs(here.values - task.start).sum())
                 if value < least:
                     best, least = here, value
             values, bound = self._programme.solve()
@@ -183,12 +186,12 @@ class _Steps:
         return best, bound
 
     def _first(self, values: Floats) -> Floats:
-        """Values that serve the models, near these.
+        """Find values near these that serve the models.
 
-        By least squares: the linear programme would jump from corner to corner of the box, and
-        hundreds of cuts would not lead it to any values that serve.
+        This uses least squares: the linear programme would jump from corner to corner of the box,
+        and would not find such values even after hundreds of cuts.
         """
-        aim = Aim(values, np.ones(len(values)), self._ground.low, self._ground.high)
+        aim = Aim(values, np.ones(len(values)), self._task.low, self._task.high)
         cuts = Cuts(len(values))
         for _ in range(_LOOKS):
             if self._look(values) is not None:
@@ -202,8 +205,8 @@ class _Steps:
         raise Unsolved("No values in the public range were found that serve the chosen models.")
 
     def _look(self, values: Floats) -> Point | None:
-        """Costs at some values, remembered as planes; None (and a cut) where not all are served."""
-        point, costs = self._ground.look(values)
+        """Compute the point at some values and store its planes; None (and cuts) if not served."""
+        point, costs = self._task.look(values)
         if point is None:
             self._cut(values, costs)
             return None
@@ -215,7 +218,7 @@ class _Steps:
         return point
 
     def _cut(self, values: Floats, costs: Floats) -> None:
-        short = self._ground.shortfalls.at(values)
+        short = self._task.shortfalls.at(values)
         for term in np.flatnonzero(short.value > 0).tolist():
             if not np.isfinite(costs[term]):
                 bound = float(short.slope[term] @ values - short.value[term]) - _SPARE
@@ -227,7 +230,7 @@ _NEGLIGIBLE = 1e-11
 
 
 class Programme:
-    """The least of all distances and misses; every row that is added stays, but for `below`."""
+    """The linear programme that minimises distances and misses; added rows stay, except `below`."""
 
     def __init__(self, start: Floats, goals: Floats, low: Floats, high: Floats) -> None:
         self._low, self._high, self._goals = low, high, goals
@@ -255,17 +258,17 @@ class Programme:
         self._rows = 2 * n
 
     def cut(self, slope: Floats, bound: float) -> None:
-        """``slope @ x <= bound``."""
+        """Add the cut ``slope @ x <= bound``."""
         self._add(slope, bound, None)
 
     def above(self, term: int, slope: Floats, constant: float) -> None:
-        """The cost of a term is at least ``constant + slope @ x``."""
+        """Add the plane of a term: its cost is at least ``constant + slope @ x``."""
         self._add(slope, float(self._goals[term]) - constant, term)
 
     def below(self, plane: tuple[Floats, Floats, Floats] | None) -> None:
-        """Take every cost to be its plane at a point (values, costs, slopes), where it is low."""
+        """Replace costs below their goals by their planes at a point (values, costs, slopes)."""
         if self._below:
-            # Rows that came later would move: the planes are switched off, and new ones added.
+            # Deleting rows would renumber later ones, so the old planes are only switched off.
             for row in range(self._below, self._below + self._terms):
                 self._solver.changeRowBounds(row, -highspy.kHighsInf, highspy.kHighsInf)
         self._below = 0
@@ -278,23 +281,23 @@ class Programme:
             self._add(-slopes[term], float(bound), term)
 
     def within(self, low: Floats, high: Floats) -> None:
-        """Look for values between these ends only, and in the box."""
+        """Restrict the values to these limits, within the box."""
         places = np.arange(self._n, dtype=np.int32)
         ends = np.maximum(low, self._low), np.minimum(high, self._high)
         self._solver.changeColsBounds(self._n, places, *ends)
 
     def solve(self) -> tuple[Floats, float]:
-        """The best values, and the least sum.
+        """Find the best values and the least sum.
 
         Raises
         ------
         Unsolved
-            If no values keep to the cuts.
+            If no values meet the cuts.
         """
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            # Numerical trouble of a warm start: once more from scratch.
+            # The warm start had numerical trouble: try again from scratch.
             self._solver.clearSolver()
             self._solver.run()
             status = self._solver.getModelStatus()

@@ -1,13 +1,13 @@
-"""Better estimates than the noisy values themselves, from the noisy values alone.
+"""Estimate entries better than their noisy values do, from the noisy values alone.
 
-Entries of one kind resemble each other: a network has a few ratings that many lines share. What
-they have in common shows in the noisy values too, whose noise is known. So a prior is learned
-from them (the distribution under which they are most likely, by expectation maximisation on a
-grid; Kiefer and Wolfowitz 1956), and every entry is replaced by its mean under it. It reads
-nothing but noisy values and public numbers: it costs no epsilon.
+Entries of one kind resemble each other: a network has a few ratings that many lines share. This
+shows in the noisy values too, since the distribution of their noise is known. So a prior is learned
+from them (the distribution under which they are most likely, by expectation maximisation on a grid;
+Kiefer and Wolfowitz 1956), and every entry is replaced by its posterior mean. This reads only noisy
+values and public numbers, so it costs no epsilon.
 
-Where entries have few values the error falls to a half or a third. Where they have nothing in
-common the prior has a point near each of them, and the estimates stay near the noisy values.
+If the entries share a few values, the error falls to a half or a third. If they have nothing in
+common, the prior has a point near each of them, and the estimates stay near the noisy values.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from gridveil.grid.opf.blocks import Blocks
 
 Floats = NDArray[np.float64]
 
-# Points of the grid to each width of the noise, and at most.
+# Grid points per scale of the noise, and the most grid points.
 _FINE, _MOST_POINTS = 8, 100_000
-# Entries with nothing between them for so many widths say nothing about each other.
+# Entries that are further apart than this many scales say nothing about each other.
 _APART = 30.0
 _LEAST_POINTS = 400
 _ROUNDS = 400
 _ENOUGH = 1e-7
-# Weight of a flat prior beside the entries, in entries: it keeps a few of them from collapsing.
+# The weight of a flat prior, as a number of entries: it keeps the prior of few entries from
+# collapsing.
 _FLAT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What is known of some entries after the noise: a mean and a variance each.
+    """Mean and variance of each entry, given the noisy values.
 
-    The variance takes the prior for known. ``doubt`` is the variance about the mean with what is
-    not known of the prior added, for error bars.
+    ``variance`` treats the prior as known. ``doubt`` adds the uncertainty of the prior, for error
+    bars.
     """
 
     mean: Floats
@@ -47,19 +48,20 @@ class Estimate:
 
 
 def doubtful(variance: Floats, noise: Floats) -> Floats:
-    """Variances of entries whose prior was learned from these very entries.
+    """Widen the variances of entries whose prior was learned from the same entries.
 
-    How wide a prior is shows in the squares of ``n`` noisy values. The square of Laplace noise of
-    variance ``s`` has the variance ``5 s^2``, so the prior's own variance is known to
-    ``s sqrt(5/n)`` at best. So much is added to it: an estimate of variance ``v`` has a prior of
-    about ``w = v s/(s - v)``, and gets the variance that one of ``w + s sqrt(5/n)`` would leave.
+    The width of a prior is learned from the squares of ``n`` noisy values. The square of Laplace
+    noise of variance ``s`` has the variance ``5 s^2``, so the prior's variance is known to
+    ``s sqrt(5/n)`` at best. This much is added to it: an estimate of variance ``v`` has a prior of
+    variance about ``w = v s/(s - v)``, and gets the variance that a prior of ``w + s sqrt(5/n)``
+    would give.
 
     Parameters
     ----------
     variance
-        Of entries that have something in common, with the prior taken for known.
+        The variance of each entry, with the prior treated as known.
     noise
-        The variance of each one's noise.
+        The variance of each entry's noise.
     """
     spare = np.maximum(noise - variance, 1e-9 * noise)
     wide = variance * noise / spare + noise * np.sqrt(5 / len(noise))
@@ -69,20 +71,22 @@ def doubtful(variance: Floats, noise: Floats) -> Floats:
 def estimate(
     noisy: Floats, scale: float, low: float, high: float, catalogue: Sequence[float] = ()
 ) -> Estimate:
-    """Mean and variance of every entry under the prior that the entries have in common.
+    """Estimate mean and variance of every entry under a prior learned from all of them.
 
     Parameters
     ----------
     noisy
         Values with Laplace noise.
     scale
-        Of the noise.
+        The scale of the noise.
     low, high
-        The public ends of the entries.
+        The public range of the entries.
     catalogue
-        The only values that entries have, where those are public. How common each is, is learned.
+        The only values that entries can have, if these are public. How common each one is, is
+        learned.
     """
-    # Below the lowest point all points are as likely as at it, but for a factor: clipping is free.
+    # Clipping loses nothing: a noisy value outside the range has the same likelihoods as one at
+    # its end, up to a common factor.
     inside = np.clip(noisy, low, high)
     if not len(catalogue) and inside.min() == inside.max():
         noise = np.full(len(noisy), 2 * scale**2)
@@ -94,7 +98,7 @@ def estimate(
         kernel = _Even(inside, scale)
     prior = _learn(kernel, len(noisy))
     weight = kernel.gather(prior)
-    # Moments about the middle, so that little is lost where values are large.
+    # Moments about the middle keep their precision for large values.
     first = kernel.gather(prior * kernel.points) / weight
     middle = float(kernel.points.mean())
     second = kernel.gather(prior * (kernel.points - middle) ** 2) / weight
@@ -107,7 +111,7 @@ def estimate(
 
 
 class _Dense:
-    """The likelihood of every point for every entry, as a matrix: for a few points."""
+    """The likelihood of every entry at every point as a dense matrix, for few points."""
 
     def __init__(self, noisy: Floats, scale: float, points: Floats) -> None:
         self.points = points
@@ -124,17 +128,17 @@ class _Dense:
 
 
 class _Even:
-    """The same on evenly spaced points, in a time that grows with entries plus points.
+    """The same on evenly spaced points, in time proportional to entries plus points.
 
     ``exp(-|x - y|)`` falls by the same factor from point to point on either side of an entry, so
-    sums over points are running sums that decay, from the left and from the right. Where entries
-    are far apart there are no points between them: the grid stays finer than the noise.
+    sums over points are decaying running sums, from the left and from the right. Between entries
+    that are far apart there are no points, so that the grid stays finer than the noise.
     """
 
     def __init__(self, noisy: Floats, scale: float) -> None:
         order = np.argsort(noisy)
         ordered = noisy[order]
-        # Places on the grid are the values, with every wide gap between two of them shortened.
+        # Places on the grid are the values, with every wide gap between neighbours shortened.
         place = np.concatenate([[0.0], np.cumsum(np.minimum(np.diff(ordered), _APART * scale))])
         count = int(np.clip(_FINE * place[-1] / scale, _LEAST_POINTS, _MOST_POINTS))
         grid = np.linspace(0.0, place[-1], count)
@@ -163,13 +167,13 @@ class _Even:
         return self._run(left[::-1])[::-1] + self._run(right)
 
     def _run(self, values: Floats) -> Floats:
-        from scipy.signal import lfilter  # loads as long as all the rest
+        from scipy.signal import lfilter  # takes as long to load as everything else
 
         return np.asarray(lfilter([1.0], [1.0, -self._decay], values))
 
 
 def _learn(kernel: _Dense | _Even, entries: int) -> Floats:
-    """The prior under which the entries are most likely, with a flat one beside it."""
+    """Find the prior under which the entries are most likely, mixed with a flat one."""
     count = len(kernel.points)
     prior = np.full(count, 1 / count)
     before = -np.inf

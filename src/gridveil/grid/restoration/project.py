@@ -1,20 +1,20 @@
-"""The nearest values that serve every model of a population.
+"""Find the values nearest to an aim that serve every model of a population.
 
-Whether values serve a model is a question about released and public data, so it costs nothing to
-ask for all of them. The values are projected onto the set that serves every model (see `search`).
-The set is convex, so this ends at the nearest point.
+Whether values serve a model is a question about released and public data, so asking it for every
+model costs no epsilon. The values are projected onto the set that serves every model (see
+`search`). The set is convex, so this ends at the nearest point.
 
-**Margin.** Every line keeps a share of its capacity in reserve while this is done, so that models
-which were not in the population are served too. Values that serve a model with smaller capacities
-serve it with larger ones, so the population itself is served all the more.
+**Margin.** During the projection every line keeps a share of its capacity in reserve, so that
+models outside the population are served too. Values that serve a model with smaller capacities
+also serve it with larger ones, so the population itself is served as well.
 
-**AC.** If asked for, models must be served in AC too (see `ac_serving`).
+**AC.** On request, models must be served in AC too (see `ac_serving`).
 
-**Outages.** If asked for, one dispatch of a model must also survive every listed outage: these are
+**Outages.** On request, one dispatch of a model must also survive every listed outage: these are
 more limits in the same shortfall (see `opf/outages`), which stays convex.
 
-**Depth.** If `deep` is asked for, values go behind the edge of what serves a model (see `search`).
-If that leaves more models without service or margin than cuts on the edge do, these are taken.
+**Depth.** With `deep`, values go behind the edge of what serves a model (see `search`). If that
+leaves more models without service or margin than cuts on the edge do, the latter are used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.outages import Contingencies
-from gridveil.grid.restoration.ac import AcOracle
+from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.ac_serving import Drawn, serve_in_ac
 from gridveil.grid.restoration.master import Aim, Cuts, Unsolved, nearest
 from gridveil.grid.restoration.oracle import Oracle
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """Values that serve the models, rounded.
+    """Rounded values that serve the models, and how many models they do not serve.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class Served:
     unserved
         Models that no values in the public box could serve, alone or together with the others.
     rounds, cuts
-        How often the problem was solved, and with how many rows in the end.
+        How often models were checked, and how many cuts there were at the end.
     drawn
-        Models drawn like the population that were looked at in AC.
+        Models drawn like the population that were checked in AC.
     """
 
     values: Floats
@@ -87,21 +87,23 @@ def serve(
     Parameters
     ----------
     aim
-        Where to start, and what counts how much.
+        The values to stay near, and how much each counts.
     problem
         What is released, with the public network and the population.
     margin
-        The share of every capacity that is kept in reserve.
+        The reserve: every capacity is divided by one plus this.
     decimals
         How many decimals released values have: one number, or one for each entry.
     unit
-        What the entries are counted in (see `scaling`); the decimals are those of MW and $/MWh.
+        The unit of the entries (see `scaling`); decimals are those of MW and $/MWh.
     deep
-        Whether the aim's weights are certainties, so that values behind the edge are likelier.
+        Whether to deepen cuts (see `search`): the aim's weights must be one over variances.
     ac
-        To serve every model in AC too: the scale of each entry's noise.
+        The scale of each entry's noise, to serve every model in AC too; None for DC alone.
     contingencies
         Outages that every model's dispatch must survive, in DC.
+    progress
+        Called with progress messages.
 
     Raises
     ------
@@ -111,7 +113,7 @@ def serve(
     say = progress or (lambda words: None)
     rounding = Rounding(decimals, unit)
     if problem.curvature < 0:
-        # Costs decide nothing about feasibility.
+        # Only costs are released, and these have no influence on feasibility.
         values = nearest(aim, Cuts(len(aim.centre)))
         assert values is not None
         return Served(rounded(values, aim, rounding), 0, (), 1, 0)
@@ -127,7 +129,7 @@ def serve(
 
 
 class _InDc:
-    """Values that serve the models in DC, with the margin where they can have it."""
+    """Values that serve the models in DC, with the margin for those that can have it."""
 
     def __init__(self, search: Search, contingencies: Contingencies | None, margin: float) -> None:
         models = search.problem.models
@@ -138,7 +140,7 @@ class _InDc:
         while True:
             self._oracle = self._asking(_with_reserve(models, search.problem, self._reserve))
             search.run(self._oracle, np.arange(models.size))
-            # Once more, without the margin for those that can't have it.
+            # Try again without the margin for the models that can't have it.
             tight = [model for model in sorted(search.gone) if self._reserve[model]]
             if not tight:
                 break
@@ -147,7 +149,7 @@ class _InDc:
         self.served = self._served(self._asking(models))
 
     def served_in_ac(self, noise: Floats) -> Served:
-        """Go on until they are served in AC too."""
+        """Continue until the models are served in AC too."""
         problem = self._search.problem
         drawn = serve_in_ac(self._search, self._oracle, noise)
         oracles = self._asking(problem.models), AcOracle(problem, problem.models)
@@ -159,7 +161,7 @@ class _InDc:
     def _served(self, *oracles: Oracle | AcOracle) -> Served:
         search, own = self._search, self._search.problem.models.size
         values = search.released
-        # Of those that were given up: some are served, now that others were given up too.
+        # Some models that were given up may be served, since others were given up too.
         gone = np.array(sorted(model for model in search.gone if model < own), dtype=np.int64)
         short = np.zeros(len(gone), dtype=bool)
         for oracle in oracles if len(gone) else ():

@@ -1,14 +1,16 @@
-"""Search for the nearest values behind cuts: look at models, cut, and look again.
+"""Search for the nearest values that serve all models, by adding cuts.
 
-A model that is not served gives a cut (the slope of its shortfall, see `oracle` and `ac`), the
-least-squares problem is solved again (see `master`), until all models are served or given up.
+A model that is not served gives a cut (from the slope of its shortfall, see `oracle` and
+`ac_oracle`), and the least-squares problem is solved again (see `master`), until all models are
+served or given up.
 
-**Depth.** If weights are certainties (one over variances), values on the very edge of what serves a
-model are not the best guess: given that the real values serve it, they lie behind the edge, by how
-much is known. Behind one cut, with ``d`` the distance of the aim from it in deviations ``s`` of the
-cut's own sum, normal values lie ``s (h(d) - d)`` behind it on average, ``h`` the hazard of the
-normal distribution: 0.8 ``s`` for an aim on the edge, less the further it is beyond. Cuts are that
-much deeper if `deep` is asked for (but of AC, whose cuts need not hold everywhere).
+**Depth.** If weights are one over variances, values on the very edge of what serves a model are not
+the best estimate: the real values serve the model, so they are likely behind the edge, by a
+distance that can be computed. Let ``s`` be the deviation of the cut's sum and ``d`` the distance of
+the aim from the cut in units of ``s``. Normal values that meet the cut lie ``s (h(d) - d)`` behind
+it on average, where ``h`` is the hazard of the normal distribution: 0.8 ``s`` for an aim on the
+edge, less for an aim further away. With `deep`, cuts are deeper by this (except cuts from AC, which
+need not hold everywhere).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from scipy.special import log_ndtr
 
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.fallbacks import PROOF
-from gridveil.grid.restoration.ac import AcOracle
+from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim, Cuts, Unsolved, nearest, unreachable
 from gridveil.grid.restoration.oracle import Look, Oracle
 from gridveil.grid.restoration.rounding import Rounding, rounded
@@ -29,36 +31,36 @@ from gridveil.grid.restoration.rounding import Rounding, rounded
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A model counts as served where it falls short by less than this (MW): the engine proves one that
-# falls short by more to be infeasible.
+# A model counts as served if its shortfall is at most this (MW): the engine proves a model with a
+# larger shortfall infeasible.
 SERVED = PROOF
-# Cuts keep this much more than is needed, beside what rounding may take away (MW).
+# Cuts are this much deeper than needed, besides the room for rounding (MW).
 _SPARE = 1e-4
 _CUTS_AT_ONCE = 50
-# In AC a look at one model takes as long as one at a hundred in DC, and models that are short are
-# short of much the same.
+# Checking one model in AC takes as long as a hundred in DC, and models that fall short mostly need
+# the same changes.
 _AC_CUTS_AT_ONCE = 8
-# Buses up to which it costs little to look at all models in DC, and to cut where it is deepest.
+# Up to this many buses it is quick to check all models in DC and cut those furthest off.
 _SMALL = 500
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _ROUNDS = 500
 
 
 class Search:
-    """Values and cuts of one search.
+    """The values and cuts of one search.
 
     Parameters
     ----------
     aim
-        Where to start, and what counts how much.
+        The values to stay near, and how much each counts.
     problem
         What is released, with the public network and the population.
     rounding
         The decimals of released values.
     say
-        Told what is under way.
+        Called with progress messages.
     deep
-        Whether cuts of DC go behind the edge.
+        Whether cuts from DC are deepened (see the module).
     """
 
     def __init__(
@@ -74,16 +76,16 @@ class Search:
         self.gone: set[int] = set()
         """Models that were given up."""
         self.lost: set[int] = set()
-        """Those of them whose cuts can't be kept in the box: in a wider one they may be."""
+        """Those given up because their cuts can't be met in the box; a wider box may help."""
         self.rounds = self.cut_rounds = 0
         self.aim = aim
         self.problem = problem
         self.rounding = rounding
         self.deep = deep
         self.behind = np.zeros(len(aim.centre))
-        """How far values are to lie behind cuts, if one entry alone has to move."""
+        """For each entry, by how much a cut is deepened if only that entry appears in it."""
         self._say = say
-        # Rounding moves a value by up to half a step, or a whole one where a total must be met:
+        # Rounding moves a value by up to half a step, or a whole step if a total must be met:
         # cuts leave room for it.
         held = any(total.weight is None for total in aim.totals)
         self._slip = (1.0 if held else 0.5) * rounding.step(len(aim.centre))
@@ -98,9 +100,9 @@ class Search:
         return rounded(self.values, self.aim, self.rounding)
 
     def run(self, oracle: Oracle | AcOracle, models: Ints) -> bool:
-        """Add cuts of these models until all are served, but for those that can't be (`gone`).
+        """Add cuts until all these models are served, except those that can't be (`gone`).
 
-        False if all were served, and the values stay.
+        Returns False if all were served at once, so that the values did not change.
         """
         asked, before = self.remaining(models), self.cut_rounds
         looked = dict.fromkeys(models.tolist(), 0)
@@ -112,7 +114,7 @@ class Search:
             looked.update(dict.fromkeys(asked.tolist(), self.rounds))
             short = ~(look.value <= SERVED)
             self._say(f"{oracle.words}, round {self.rounds}: {int(short.sum()):,} not served")
-            # Where a solver gave up there is nothing to go by.
+            # Without a finite shortfall there is no cut to add: give the model up.
             self.gone.update(asked[~np.isfinite(look.value)].tolist())
             if short.any():
                 self.cut_rounds += 1
@@ -127,17 +129,17 @@ class Search:
                 return self.cut_rounds > before
             asked = everyone
             if isinstance(oracle, AcOracle):
-                # Those first that were not looked at for longest: the others were served just now.
+                # Start with the models checked longest ago: the others were served just now.
                 age = np.array([looked[model] for model in everyone.tolist()])
                 asked = everyone[np.argsort(age, kind="stable")]
         raise Unsolved(f"Serving every model did not end within {_ROUNDS} rounds.")
 
     def remaining(self, models: Ints) -> Ints:
-        """Those of some models that were not given up."""
+        """Leave out the models that were given up."""
         return models[~np.isin(models, list(self.gone))]
 
     def _look(self, oracle: Oracle | AcOracle, asked: Ints) -> tuple[Ints, Look]:
-        """Look at these models; if that takes long, at no more than are needed for some cuts."""
+        """Compute shortfalls of these models; if that is slow, stop at enough of them for cuts."""
         at = self.released
         dc = isinstance(oracle, Oracle)
         if dc and len(self.problem.public.buses) <= _SMALL:
@@ -153,7 +155,7 @@ class Search:
         return asked[:seen], Look(value, np.concatenate([look.slope for look in looks]))
 
     def _nearest(self) -> Floats:
-        """The values nearest to the aim behind the cuts; models are given up until there are."""
+        """Find the nearest values that meet the cuts, giving up models until there are some."""
         while True:
             found = nearest(self.aim, self.cuts)
             if found is not None:
@@ -166,7 +168,7 @@ class Search:
             self.cuts = self.cuts.of(set(self.cuts.model) - self.gone)
 
     def _unreachable(self) -> list[int]:
-        """Models to give up: no model of the population for one that was drawn beside it."""
+        """Choose models to give up; drawn models go before models of the population."""
         lost = unreachable(self.aim, self.cuts)
         own = {model for model in self.cuts.model if model < self.problem.models.size}
         drawn = sorted(set(self.cuts.model) - own)
@@ -175,7 +177,7 @@ class Search:
         return lost
 
     def _cut(self, models: Ints, short: Floats, slope: Floats, deep: bool) -> None:
-        # Deepest first: how far the values are from the cut's plane.
+        # Deepest cuts first, by the distance of the values from the cut's plane.
         size = np.maximum(np.linalg.norm(slope, axis=1), 1e-12)
         order = np.argsort(-short / size, kind="stable")[:_CUTS_AT_ONCE]
         at = self.released
@@ -187,7 +189,7 @@ class Search:
             self.cuts.add(row, bound, int(models[place]))
 
     def _depth(self, row: Floats, bound: float) -> float:
-        """How far behind a cut values lie on average, given that they lie behind it."""
+        """Compute how far behind a cut values lie on average, given that they meet it."""
         width = float(np.sqrt(row**2 @ (1 / self.aim.weight)))
         if width == 0:
             return 0.0

@@ -1,12 +1,12 @@
-"""What public models say about released values in AC: shortfalls, and their slopes.
+"""Shortfalls of public models at released values in AC, and their slopes; `oracle` is for DC.
 
-As `oracle` does for DC. A shortfall is that of the elastic form (`opf/ac/programme`): 0 where plain
-arithmetic finds that a point serves the model, and else the least MVA, MW and Mvar by which limits
-and balances are missed. Its multipliers are its slopes, and make cuts in the same master problem.
-AC power flow is not convex, so such a cut may cut off too much or too little: the models are looked
-at again after each round, and what counts is the last look.
+A shortfall is that of the elastic form (`opf/ac/programme`): 0 if plain arithmetic finds that a
+point serves the model, otherwise the least MVA, MW and Mvar by which limits and balances are
+missed. Its multipliers are its slopes, and make cuts in the same master problem. AC power flow is
+not convex, so a cut may cut off too much or too little: models are checked again after each round,
+and the last check decides.
 
-All of it reads released and public data alone. There is no argument for anything else.
+This reads released and public data only. There is no argument for anything else.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from gridveil.grid.restoration.oracle import Look
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A shortfall that is found, and too small to tell from none, counts as this much (p.u.).
+# The shortfall of a model that is not served is at least this (p.u.), however small it was found.
 _LEAST = 1e-5
-# Steps in which the strict form finds a point, or the elastic one is asked.
+# If the strict form finds no point in this many steps, the elastic one is solved.
 _QUICK = 40
-# Slopes below this are what is left of a solver's tolerance. If all are, no private value helps.
+# Smaller slopes come from the solver's tolerance. If all are smaller, no released value helps.
 _FLAT = 0.02
 
 
 class AcOracle:
-    """As `Oracle`, of shortfalls in AC; one programme for all values.
+    """Shortfalls in AC as a function of released values, like `Oracle`; all share one programme.
 
     Parameters
     ----------
     problem
         What is released, with the public network.
     models
-        The models that may be asked about.
+        The models.
     """
 
     words = "serving every model in AC"
@@ -61,7 +61,7 @@ class AcOracle:
         self._last: Floats | None = None
 
     def at(self, values: Floats, some: Ints | None = None) -> Look:
-        """Shortfalls of some models (all by default) in the problem's units, and their slopes."""
+        """Compute shortfalls (in the problem's units) and slopes of some models, or of all."""
         places = np.arange(self._models.size) if some is None else some
         numbers = self._numbers(values)
         every = AcModels(numbers, self._models)
@@ -71,7 +71,7 @@ class AcOracle:
             model = every[k]
             known = self._points.get(k)
             if known is not None and misses(numbers, model, known).serves:
-                continue  # the point that was found before still does
+                continue  # the point that was found before still serves it
             answer = self._solve(numbers, model, k)
             if misses(numbers, model, answer.point).serves:
                 self._points[k] = answer.point
@@ -82,7 +82,7 @@ class AcOracle:
                 value[row] = np.nan
         slope = self._slope(prices, places)
         slope[np.abs(slope) < _FLAT] = 0.0
-        # Short for a reason that released values do not change: nothing to go by.
+        # Released values can't change this shortfall, so there is no cut to add.
         value[(value > 0) & ~slope.any(axis=1)] = np.inf
         return Look(value, slope)
 
@@ -92,15 +92,16 @@ class AcOracle:
             numbers = ac_numbers(network)
             self._elastic = Programme(numbers, elastic=True)
             self._quick = Programme(numbers, elastic=False, steps=_QUICK)
-        # Values change nothing of the programmes: loads, limits and ratings are parameters of them.
+        # The programmes stay the same: loads, limits and ratings are parameters of them.
         return replace(self._elastic.numbers, network=network)
 
     def _solve(self, numbers: AcNumbers, model: AcModel, k: int) -> Answer:
-        """A point that serves, else one of the elastic form.
+        """Find a point that serves the model, or else solve the elastic form.
 
-        The strict form, whatever it costs, finds one in a quarter of the time; it is asked as long
-        as models are served. Starts are this model's own point, else the last one, and none if that
-        does not end. Which points there are depends on public and released values alone.
+        The strict form without costs finds a point in a quarter of the time; it is tried as long
+        as models are served. Solves start from this model's last state, or that of the last model;
+        if that does not finish, from the default. All states depend on public and released values
+        only.
         """
         assert self._quick is not None
         assert self._elastic is not None
@@ -126,7 +127,7 @@ class AcOracle:
 
 
 class _Prices:
-    """Multipliers of elastic answers, as the solutions of DC models have them."""
+    """Multipliers of elastic answers in the form of `Solutions`, as DC models have them."""
 
     def __init__(self, numbers: AcNumbers, rows: int) -> None:
         network = numbers.network
@@ -139,7 +140,7 @@ class _Prices:
         self._swing = self._low.copy()
 
     def put(self, row: int, answer: Answer) -> None:
-        """Note the multipliers of one model."""
+        """Store the multipliers of one model."""
         numbers = self._numbers
         self._line[row, numbers.branches] = answer.rating_price
         self._load[row, numbers.buses] = answer.load_price.real
@@ -149,7 +150,7 @@ class _Prices:
         self._swing[row, numbers.units] = answer.low_price.imag + answer.high_price.imag
 
     def solutions(self, ratio: float | None) -> Solutions:
-        """As solutions; with a ratio reactive loads follow active ones."""
+        """Return them as `Solutions`; with a ratio, reactive loads follow active ones."""
         none = np.zeros(len(self._line))
         return Solutions(
             *(none, none.astype(np.int64), none, none, none, none),
@@ -157,7 +158,7 @@ class _Prices:
             line_price=self._line,
             nodal_price=self._load + (ratio or 0.0) * self._reactive,
             reactive_price=self._reactive,
-            # Where limits are private, reactive ones are a share of the largest output.
+            # If limits are private, reactive limits are a share of the largest output.
             p_max_price=self._high + REACTIVE * self._swing,
             p_min_price=self._low,
         )

@@ -9,8 +9,8 @@ from gridveil import grid
 from gridveil.grid.methods.method import PENALTY
 from gridveil.grid.model.network import Branches, Buses, Generators, Network
 from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.restoration import convexity
-from gridveil.grid.restoration.convexity import relieve
+from gridveil.grid.restoration import congestion_relief
+from gridveil.grid.restoration.congestion_relief import relieve
 from gridveil.grid.restoration.master import Aim
 from gridveil.grid.restoration.project import serve
 
@@ -60,7 +60,7 @@ def test_little_is_moved_if_estimates_are_sure(problem):
 def test_the_least_scale_decides_how_much_is_moved(problem, monkeypatch):
     aim = aim_at(problem, [28.0, 40.0, 50.0], 2.0)
     usual = relieve(aim, problem, PENALTY)
-    monkeypatch.setattr(convexity, "LEAST", 1.0)
+    monkeypatch.setattr(congestion_relief, "LEAST", 1.0)
     loose = relieve(aim, problem, PENALTY)
     assert usual.after < loose.after <= loose.before
 

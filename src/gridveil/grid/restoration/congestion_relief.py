@@ -1,28 +1,26 @@
-"""Take congestion out of estimates that is more likely their own error than the network's.
+"""Remove congestion from estimated capacities that is more likely error than real.
 
-Costs are convex in capacities, so errors make models dearer on average: one line that was
-estimated far too small can make all of them dearer by several percent. Networks are built to carry
-what they carry, so such costs are unlikely from the start. How unlikely is what this adds to the
-estimates: congestion costs ``c`` (shares of what the models cost without line limits) have a prior
-``exp(-c/s)``, and values ``v`` with certainties ``w`` about the estimates ``m`` are moved to the
-least of
+Costs are convex in capacities, so errors raise them on average: one line that was estimated far too
+small can make all models several percent more expensive. Networks are built for the flows they
+carry, so such costs are unlikely. This adds that knowledge to the estimates: congestion costs ``c``
+(as a share of the models' costs without line limits) have a prior ``exp(-c/s)``, and the estimates
+``m`` with weights ``w`` (one over their variances) are moved to the values ``v`` that minimise
 
     sum_j w_j (v_j - m_j)^2 / 2  +  c(v) / s
 
-**The scale** ``s`` is learned from the estimates. If they were right, ``c(m)`` would be it. They
-are not, and their errors add about ``J = E c(m + e) - c(m)`` for errors ``e`` of their own
-uncertainty: so ``s = c(m) - J``, at least `LEAST`. On a network that is really congested ``J`` is
-small beside ``c(m)``, ``s`` is large, and next to nothing is moved. Where congestion is as likely
-to be error, ``s`` is `LEAST`, and what is moved are the few lines that would cost most. If values
-so moved cost much less than ``s``, most of ``s`` was error too: it becomes what they cost, and
-they are moved again.
+**The scale** ``s`` is learned from the estimates. If they had no error, it would be ``c(m)``. Their
+errors add about ``J = E c(m + e) - c(m)``, for errors ``e`` with the estimates' uncertainty, so
+``s = c(m) - J``, and at least `LEAST`. On a network that is really congested ``J`` is small
+compared to ``c(m)``, ``s`` is large, and almost nothing moves. If congestion is as likely to be
+error, ``s`` is `LEAST`, and the few lines that cost most are moved. If the moved values cost much
+less than ``s``, most of ``s`` was error too: ``s`` becomes their cost, and they are moved again.
 
-Both parts of ``s`` are at the price of the dearest unit. A real network serves its models, so a
-limit that estimates break says nothing about its congestion; at the penalty it would count for
-more than all congestion there is, ``s`` would be large just where estimates are worst, and they
-would be left where they are. What is minimised does have the penalty.
+Both parts of ``s`` price broken limits at the price of the most expensive unit. A real network
+serves its models, so a limit that estimates break says nothing about real congestion. At the
+penalty, broken limits would outweigh all real congestion, ``s`` would be largest for the worst
+estimates, and these would not be moved. The function that is minimised does use the penalty.
 
-It reads estimates and public data only. The draws of ``e`` have a public seed: anyone who has the
+This reads estimates and public data only. The draws of ``e`` have a public seed: anyone who has the
 estimates can repeat them, and they hide nothing.
 
 The function is convex. It is minimised by cutting planes: ``c`` is replaced by the largest of its
@@ -44,26 +42,26 @@ from gridveil.grid.restoration.oracle import Oracle
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Tangents = list[tuple[Floats, float]]
-"""Of congestion costs: the slope at a point, and what it makes of the point less the cost there."""
+"""Tangents of congestion costs, as ``slope`` and ``slope @ point - cost`` at a point."""
 
 LEAST = 0.015
-"""The least scale of congestion costs, as a share of what models cost without limits."""
+"""The least scale of congestion costs, as a share of the models' costs without line limits."""
 _MODELS = 60
 _DRAWS, _MODELS_A_DRAW = 24, 25
 LARGE = 2000
-"""Buses beyond which each draw has fewer models, and quadratic costs are in so many pieces."""
-# Errors of thousands of lines are much the same to all models: a few of these tell.
+"""With more buses than this, draws have fewer models, and costs have linear pieces."""
+# Errors of thousands of lines affect all models much alike: a few models are enough.
 _MODELS_A_LARGE_DRAW, _PIECES = 6, 20
 _ROUNDS, _ENOUGH = 30, 0.01
-# How often the scale may become smaller, and how much smaller is worth another turn.
+# How often the scale may shrink, and the factor by which it must shrink for another turn.
 _TURNS, _MUCH_LESS = 4, 0.8
-# A straight cost ``c/s`` is put as a square about a point this far below: its curve is lost on c.
+# The linear cost ``c/s`` is written as a square about a point this far below: nearly linear in c.
 _BELOW = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Relieved:
-    """The aim with congestion taken out, and the mean congestion costs before and after."""
+    """The aim after unlikely congestion was removed, and mean congestion costs before and after."""
 
     aim: Aim
     before: float
@@ -71,25 +69,25 @@ class Relieved:
 
 
 def pieces_for(problem: ReleaseProblem) -> int | None:
-    """Into how many pieces quadratic costs are cut: solvers of linear ones start warm."""
+    """Choose the number of linear pieces of quadratic costs: linear solvers can be warm-started."""
     return _PIECES if len(problem.public.buses) > LARGE else None
 
 
 def relieve(
     aim: Aim, problem: ReleaseProblem, penalty: float, *, scale: float | None = None
 ) -> Relieved:
-    """Move an aim for capacities to where it is most likely, given that congestion is rare.
+    """Move estimated capacities to their most likely values, given that congestion is rare.
 
     Parameters
     ----------
     aim
-        Estimates and their certainties.
+        The estimates, weighted by one over their variances.
     problem
-        What is released: capacities alone.
+        What is released; it must be capacities alone.
     penalty
         The price of broken limits, $/MWh.
     scale
-        Of congestion costs, if it is known; learned by default.
+        The scale of congestion costs, if known; learned by default.
     """
     some = np.arange(min(problem.models.size, _MODELS))
     costs = _Congestion(problem, some, penalty, aim.high)
@@ -107,7 +105,7 @@ def relieve(
 def _learned(
     aim: Aim, problem: ReleaseProblem, some: Ints, costs: _Congestion, tangents: Tangents
 ) -> Floats:
-    """The most likely values, at a scale of congestion costs that is learned from the aim."""
+    """Find the most likely values; learn the scale of congestion costs from the aim."""
     served = _Congestion(problem, some, float(problem.price), aim.high)
     large = len(problem.public.buses) > LARGE
     count = min(len(some), _MODELS_A_LARGE_DRAW if large else _MODELS_A_DRAW)
@@ -123,12 +121,12 @@ def _learned(
 
 
 def _least(aim: Aim, costs: _Congestion, rate: float, tangents: Tangents) -> Floats:
-    """The values of the least sum of squares and congestion costs.
+    """Minimise the sum of squares plus congestion costs.
 
-    Tangents are added to those that are known; the first is that at the aim.
+    New tangents are appended to `tangents`, whose first is the one at the aim.
     """
     usual = float(np.median(aim.weight))
-    # One more entry, the cost in a unit that makes its square weigh as much as another's.
+    # One more entry for the cost, in a unit in which its square has the weight of the others.
     unit = np.sqrt(rate / _BELOW / usual)
     far = 1e6 * _BELOW * unit
     wider = Aim(
@@ -160,9 +158,9 @@ def _least(aim: Aim, costs: _Congestion, rate: float, tangents: Tangents) -> Flo
 
 
 def _likely(aim: Aim, costs: _Congestion, some: Ints, count: int) -> float:
-    """What the aim's congestion costs without what errors of its own uncertainty add on average.
+    """Compute the aim's congestion costs minus what its own errors add to them on average.
 
-    Each draw of errors is looked at with so many of the models.
+    Each draw of errors is evaluated with `count` of the models.
     """
     rng = np.random.default_rng(0)
     width = np.sqrt(1 / aim.weight / 2)
@@ -176,7 +174,7 @@ def _likely(aim: Aim, costs: _Congestion, some: Ints, count: int) -> float:
 
 
 class _Congestion:
-    """What capacities make some models dearer by, on average, as a share of their cost without."""
+    """Mean congestion costs of some models, as a share of their costs without line limits."""
 
     def __init__(
         self, problem: ReleaseProblem, some: Ints, penalty: float, without: Floats
@@ -189,11 +187,11 @@ class _Congestion:
         self._share = 1 / np.maximum(np.abs(self._without), 1e-9)
 
     def at(self, values: Floats) -> tuple[float, Floats]:
-        """The mean at these values, and its slope."""
+        """Compute the mean congestion cost at these values, and its slope."""
         look, share = self._oracle.at(values), self._share / len(self._share)
         return float(share @ (look.value - self._without)), np.asarray(share @ look.slope)
 
     def each(self, values: Floats, some: Ints) -> Floats:
-        """What some of the models are dearer by."""
+        """Compute the congestion costs of some of the models."""
         cost = self._oracle.solve(values, take(self._models, some), ("cost",)).cost
         return self._share[some] * (cost - self._without[some])
