@@ -138,7 +138,7 @@ class KnownCosts(CostQuery):
         return self.case.ends
 
     def _costs(self, parts: Parts, models: Population) -> Floats:
-        if models is self._private.models:
+        if models is self._problem.models:
             return self.case.lipschitz
         return super()._costs(parts, models)
 

@@ -37,7 +37,7 @@ class PublishedCosts(KnownCosts):
         self, account: Account, sealed: Sealed[Parts], model: Population, epsilon: Fraction
     ) -> float:
         """The cost of one model of a public network, with too little noise."""
-        price = float(self._private.price)
+        price = float(self._problem.price)
         found = solve_population(self.case.network, model, model="relaxed", slack_price=price)
         return float(found.cost[0] + self._noise.laplace(0.0, self._scale))
 

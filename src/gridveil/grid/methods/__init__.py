@@ -1,4 +1,4 @@
-"""The methods of a grid release, by name: each is the class of its options."""
+"""The methods of a grid release; each is the class of its options."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from gridveil.grid.methods.method import PENALTY, Method
 from gridveil.grid.methods.paper import Paper
 
 METHODS: dict[str, type[Method]] = {kind.method: kind for kind in (Certified, Paper, Laplace)}
-"""The default first."""
+"""The methods by name, the default first."""
 
 __all__ = ["METHODS", "PENALTY", "Certified", "Laplace", "Method", "Paper"]

@@ -1,4 +1,4 @@
-"""The certified method: all epsilon on the data, and a projection that serves every model."""
+"""The certified method: spend all epsilon on the data, and project onto what serves every model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EMERGENCY = 1.2
 
 
 def _share(name: str, given: Exact) -> Fraction:
-    """A share of epsilon below 1; 0 buys nothing."""
+    """Check a share of epsilon: 0 or more, and below 1."""
     if str(given).strip() in ("0", "0.0", "0%"):
         return Fraction(0)
     wanted = exact(given, name=name)
@@ -75,26 +75,26 @@ def _ratings(name: str, given: Sequence[float]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Certified(Method):
-    """All epsilon on the data; released values serve every model of the population.
+    """Spend all epsilon on the data; released values serve every model of the population.
 
     Parameters
     ----------
     margin
-        The share of every capacity that is kept in reserve, so that models which are not in the
-        population are served too.
+        The share of every capacity that is kept in reserve, so that models outside the population
+        are served too.
     total_share
-        Loads and costs: the share of epsilon that buys their sum (the total load; the cost of all
-        units at full output). By default 0.4 for loads and 0.55 for costs; 0 for none.
+        For loads and costs: the share of epsilon spent on their sum (the total load; the cost of
+        all units at full output). By default 0.4 for loads and 0.55 for costs; 0 for no sum.
     published_total
-        Loads: the total load in MW, if it is published anyway. Neighbours then have the same
+        For loads: the total load in MW, if it is published anyway. Neighbours then have the same
         total and differ in two loads, which takes twice the noise.
     catalogue
-        Capacities: the public ratings in MW, one of which every capacity has.
+        For capacities: the public ratings in MW; every capacity must be one of them.
     ac
         Serve every model in AC power flow too; capacities are then limits of MVA.
     contingencies
         Serve every model with a dispatch that survives the outage of each of these branches, one at
-        a time: ``"all"``, or their names. Outages that cut the network apart are left out.
+        a time: ``"all"``, or their names. Outages that split the network are left out.
     emergency
         Ratings after an outage, as a public multiple of the normal ones.
     """
@@ -177,13 +177,13 @@ class Certified(Method):
         return self.published_total
 
     def outages(self, network: Network) -> Contingencies | None:
-        """The outages of a network that its models must survive; topology and reactances count."""
+        """Return the outages that a network's models must survive; reads no private values."""
         if self.contingencies is None:
             return None
         return contingencies(network, self.contingencies, self.emergency or _EMERGENCY)
 
     def assumed(self, problem: ReleaseProblem) -> dict[str, str]:
-        """See `Method.assumed`: how many outages, and which are left out."""
+        """See `Method.assumed`: the number of outages, and those that are left out."""
         public = problem.public
         given = self.outages(public.with_values(public.low))
         if given is None:
@@ -196,7 +196,7 @@ class Certified(Method):
         }
 
     def settle(self, problem: ReleaseProblem) -> Self:
-        """With the share of epsilon that buys the sum of these parameters."""
+        """Check the options for this problem, and set the share of epsilon for a sum."""
         if self.published_total is not None:
             _check_total(problem, self.published_total)
         if self.catalogue and ("capacity" in problem.relative or "capacity" in problem.steps):
@@ -209,7 +209,7 @@ class Certified(Method):
             _check_ac(problem)
         given = self.outages(problem.public.with_values(problem.public.low))
         if given is not None:
-            # Branches by number: some people write ratings into names.
+            # Record branches by number: names may contain ratings.
             some = self.contingencies if isinstance(self.contingencies, str) else _numbers(given)
             return replace(self, contingencies=some, emergency=given.emergency)._settle(problem)
         return self._settle(problem)
@@ -232,7 +232,7 @@ class Certified(Method):
     def prepare(
         self, problem: ReleaseProblem, alphas: Mapping[str, Fraction], epsilon: Fraction
     ) -> Prepared:
-        """All epsilon on the entries and their sum."""
+        """Spend all epsilon on the entries and their sum."""
         entries = EntriesQuery(
             problem,
             alphas,
@@ -242,8 +242,8 @@ class Certified(Method):
         return prepared_for(problem, alphas, entries, {"entries": epsilon})
 
     def steps(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
-        """Restore the noisy entries; what the models need is public, and free."""
-        # Step 2: what the entries have in common, learned from the noisy ones and public facts.
+        """Restore the noisy entries; this reads noisy and public data, so it costs no epsilon."""
+        # Step 2: estimate the entries from what they have in common and from public facts.
         task.progress("learning what the entries have in common")
         learned = estimates(task.problem, prepared, noisy, self.catalogue or ())
         totals = self._totals(task.problem, noisy, prepared.unit)
@@ -259,8 +259,8 @@ class Certified(Method):
     ) -> Floats:
         """See `Method.imagine`.
 
-        On a large network nothing is learned again: estimates are off by as much as their error
-        bars say, and congestion is as rare as can be. Those of a few hundred lines are too wide.
+        On a large network nothing is learned again: estimates are drawn with the error bars, and
+        congestion has its least scale. On a small network the error bars are too wide for that.
         """
         if not self._relieves(task.problem) or len(task.problem.public.buses) <= LARGE:
             return super().imagine(task, prepared, values, deviations, draw)
@@ -274,7 +274,7 @@ class Certified(Method):
         return self._projected(task, prepared, noisy, learned, (), congested=LEAST)
 
     def _relieves(self, problem: ReleaseProblem) -> bool:
-        """Whether unlikely congestion is taken out: of capacities that no catalogue settles."""
+        """Say whether to remove unlikely congestion: for capacities alone, without a catalogue."""
         return problem.public.parameters == ("capacity",) and not self.catalogue
 
     def _projected(
@@ -286,17 +286,17 @@ class Certified(Method):
         totals: tuple[Total, ...],
         congested: float | None = None,
     ) -> Outcome:
-        """From estimates to released values; `congested` is the scale of congestion, if known."""
+        """Turn estimates into released values; `congested` is the scale of congestion, if known."""
         public = task.problem.public
         aim = Aim(learned.mean, 1 / learned.variance, public.low, public.high, totals)
         lines = self._relieves(task.problem)
         if lines:
-            # Without congestion that is more likely noise than the network's.
+            # Remove congestion that is more likely noise than real.
             task.progress("taking out unlikely congestion")
             with suppress(Unsolved):
                 penalty = self.penalty_for(task.problem)
                 aim = relieve(aim, task.problem, penalty, scale=congested).aim
-        # Step 3: the nearest values that serve every model, and models like them.
+        # Step 3: find the nearest values that serve every model and models like them.
         given = self.outages(public.with_values(public.low))
         project = partial(
             serve,
@@ -319,12 +319,12 @@ class Certified(Method):
                 trouble_in_ac = {"ac_failed": trouble.what}
                 served = project()
         except Unsolved as trouble:
-            # What was learned in step 2 is better than the noisy entries.
+            # The estimates of step 2 are better than the noisy entries.
             return failed(task, prepared, aim.centre, trouble.what)
         return Outcome(
             served.values,
             "cutting planes with Clarabel and HiGHS" + (" and IPOPT" if self.ac else ""),
-            # AC power flow is not convex: how near the values could be is not known.
+            # AC power flow is not convex, so the gap to the nearest possible values is unknown.
             None if self.ac else 0.0,
             {
                 **trouble_in_ac,
@@ -336,7 +336,7 @@ class Certified(Method):
                 "rounds_of_cuts": served.rounds,
                 "cuts": served.cuts,
             },
-            # About the released value, which lies elsewhere if models had to be served.
+            # Deviations about the released value, which the projection may have moved.
             np.sqrt(learned.doubt + (served.values - learned.mean) ** 2),
         )
 
@@ -356,7 +356,7 @@ class Certified(Method):
 
 
 def lines_in(problem: ReleaseProblem) -> bool:
-    """Whether capacities are among the private parameters."""
+    """Say whether capacities are among the private parameters."""
     return "capacity" in problem.public.parameters
 
 
@@ -365,7 +365,7 @@ def _numbers(given: Contingencies) -> tuple[int, ...]:
 
 
 def _facts(given: Contingencies) -> dict[str, Any]:
-    """What the statement says of outages; branches by their number in the network."""
+    """Return the statement's entries about outages; branches by their number in the network."""
     return {
         "outages": len(given.lines),
         "outages_left_out": [place + 1 for place in given.left_out],
@@ -377,7 +377,7 @@ def _drawn(found: Drawn) -> dict[str, Any]:
 
 
 def _check_ac(problem: ReleaseProblem) -> None:
-    """Raise `InputError` now if AC power flow could not be solved later, by public facts."""
+    """Raise `InputError` if public facts rule out solving AC power flow later."""
     casadi()
     public = problem.public
     ac_numbers(public.with_values((public.low + public.high) / 2))

@@ -1,4 +1,4 @@
-"""What noisy entries and public facts say about each entry: a mean and a variance."""
+"""Estimate every entry, with a variance, from noisy entries and public facts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from gridveil.grid.restoration.prior import Estimate
 def estimates(
     problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries, catalogue: Sequence[float]
 ) -> Estimate:
-    """Mean and variance of every entry, one kind at a time.
+    """Estimate mean and variance of every entry, one group of similar entries at a time.
 
     Parameters
     ----------
     problem, prepared
         What is released, in the units of `prepared`.
     noisy
-        The noisy entries, in the same.
+        The noisy entries, in the same units.
     catalogue
-        Capacities: the only ratings in MW that there are, or none.
+        For capacities: the only possible ratings in MW; empty if any rating is possible.
     """
     public = problem.public
     mean, variance, doubt = (np.empty(public.entries) for _ in range(3))
@@ -53,7 +53,7 @@ def _estimate(
     known: Covariates,
     catalogue: Sequence[float],
 ) -> Estimate:
-    """Mean and variance of entries of one column and one sign."""
+    """Estimate mean and variance of the entries of one column and one sign."""
     first = places[0]
     sign = float(public.signs[first])
     low, high = sorted((sign * float(public.low[first]), sign * float(public.high[first])))
@@ -64,7 +64,7 @@ def _estimate(
 
 
 def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:
-    """Places of entries that may have something in common: of one column and one sign."""
+    """Group the entries by column and sign: those of a group may have something in common."""
     groups: list[tuple[Parameter, Any]] = []
     start = 0
     for kind in problem.kinds:

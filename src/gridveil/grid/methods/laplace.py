@@ -22,7 +22,7 @@ class Laplace(Method):
     def prepare(
         self, problem: ReleaseProblem, alphas: Mapping[str, Fraction], epsilon: Fraction
     ) -> Prepared:
-        """All epsilon on the entries."""
+        """Spend all epsilon on the entries."""
         entries = EntriesQuery(problem, alphas)
         return prepared_for(problem, alphas, entries, {"entries": epsilon})
 

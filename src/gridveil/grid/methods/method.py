@@ -1,4 +1,4 @@
-"""What the methods of a grid release share: the task, what is prepared for it, its outcome.
+"""What the methods of a grid release share: base class, task, prepared queries and outcome.
 
 A method is the class of its options, with its queries and its steps. It takes sealed parameters
 through mechanisms (`queries`) and restores the answers by optimisation (`restoration`), which sees
@@ -37,28 +37,28 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 TROUBLE = (ArithmeticError, RuntimeError, ValueError)
-"""What numerical trouble with public data looks like."""
+"""The exceptions that numerical trouble with public data raises."""
 
 PENALTY = 3000.0
-"""The least price of broken limits on released data, $/MWh, unless the owner says otherwise."""
+"""The least price of broken limits on released data, $/MWh, unless the owner gives another."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What a method works out from public data before anything is charged.
+    """What a method prepares from public data before anything is charged.
 
     Parameters
     ----------
     entries, costs
-        The queries; costs are asked for by the paper's method alone.
+        The queries; only the paper's method asks for costs.
     epsilons
-        What each query may spend.
+        The epsilon of each query.
     unit
-        What restoration counts power in (MW), see `scaling`.
+        The unit of power in restoration (MW), see `scaling`.
     decimals
-        How many decimals released values have, by parameter.
+        The number of decimals of released values, by parameter.
     covariates
-        What is public of the entries of each parameter.
+        The public covariates of the entries of each parameter.
     """
 
     entries: EntriesQuery
@@ -77,9 +77,9 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Released values, how they were restored, and what the statement should say about it.
+    """Released values, how they were restored, and facts about that for the statement.
 
-    ``deviations`` are error bars of the values; those of the noise, if the method has no better.
+    ``deviations`` are error bars of the values; None stands for those of the noise.
     """
 
     values: Floats
@@ -91,7 +91,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Method(Options, ABC):
-    """Base of the methods: their options, what they ask, and their steps."""
+    """Base class of the methods: their options, their queries and their steps."""
 
     @property
     def known_total(self) -> float | None:
@@ -99,27 +99,27 @@ class Method(Options, ABC):
         return None
 
     def price_for(self, public: PublicNetwork, models: Population) -> Fraction:
-        """The price that makes costs Lipschitz: the highest public cost."""
+        """Return the price that makes costs Lipschitz: the highest public cost."""
         return Fraction(max(highest_cost(public, models), 1.0))
 
     def penalty_for(self, problem: ReleaseProblem) -> float:
-        """The price of broken limits on released data, $/MWh: well above that of the costs."""
+        """Return the price of broken limits on released data, $/MWh, well above all costs."""
         return max(PENALTY, 10 * float(problem.price))
 
     def outages(self, network: Network) -> Contingencies | None:
-        """The outages that a released network's models must survive, if there are any."""
+        """Return the outages that a released network's models must survive, if any."""
         return None
 
     def assumed(self, problem: ReleaseProblem) -> dict[str, str]:
-        """What the method takes for granted beside what every release does: see `Plan.assumed`."""
+        """Return what this method assumes in addition to every release; see `Plan.assumed`."""
         return {}
 
     def check_steps(self, relative: Collection[str]) -> None:
-        """Raise `InputError` if the method can't take steps that are shares of these parameters."""
+        """Raise `InputError` if steps relative to these parameters can't be used by the method."""
         return
 
     def settle(self, problem: ReleaseProblem) -> Self:
-        """These options with the defaults that public data decides.
+        """Return these options with the defaults that depend on public data filled in.
 
         Raises
         ------
@@ -136,10 +136,10 @@ class Method(Options, ABC):
 
     @abstractmethod
     def steps(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
-        """Go on from noisy entries to released values."""
+        """Turn noisy entries into released values."""
 
     def steps_without_asking(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
-        """What the method makes of noisy entries if it asks for nothing else."""
+        """Turn noisy entries into released values without any further query."""
         return self.steps(task, prepared, noisy)
 
     def imagine(
@@ -150,14 +150,14 @@ class Method(Options, ABC):
         deviations: Floats,
         draw: Callable[[Floats], Floats],
     ) -> Floats:
-        """What this might have released if these were the real values, and lines limited nothing.
+        """Simulate what this method might have released if `values` were the real values.
 
         Parameters
         ----------
         task, prepared
-            As of a release; the sealed values are not looked at.
+            Those of a release; the sealed values are not opened.
         values
-            What to take for real.
+            The values to treat as real: those of a network whose lines limit nothing.
         deviations
             Error bars of released values.
         draw
@@ -187,10 +187,10 @@ def prepared_for(
     *,
     with_costs: bool = False,
 ) -> Prepared:
-    """Put together what a method works on, and check that all of it can be asked."""
+    """Prepare the queries of a method, and check that they can all be asked."""
     unit = _unit(problem, alphas)
     costs = CostQuery(problem, alphas, unit=unit) if with_costs else None
-    # Rounding must lose next to nothing beside the noise that is drawn.
+    # Rounding must lose almost nothing compared to the noise.
     scale, parts = entries.scale(epsilons["entries"]), problem.public.parts
     for name in problem.relative:
         scale[parts[name]] *= problem.public.low[parts[name]]
@@ -202,7 +202,7 @@ def prepared_for(
 
 
 def _unit(problem: ReleaseProblem, alphas: Mapping[str, Fraction]) -> float:
-    """What restoration counts power in, by public numbers."""
+    """Choose the unit of power in restoration from public numbers."""
     amounts = (kind for kind in problem.kinds if kind.name not in problem.relative)
     powers = [alphas[kind.name] for kind in amounts if kind.is_power]
     if powers:
@@ -214,10 +214,10 @@ def run(task: Task, prepared: Prepared) -> Outcome:
     """Run the method on the sealed parameters.
 
     Private computations fail inside mechanisms, which abort. Any other failure is trouble with
-    noisy and public data, after the epsilon was spent: noisy values that serve fewer models are
-    better than none.
+    noisy and public data after the epsilon was spent: then noisy values, which serve fewer models,
+    are better than none.
     """
-    # Step 1 of every method: noise on every entry (certified: and on a sum of loads or costs).
+    # Step 1 of every method: noise on every entry (in "certified" also on a sum).
     task.progress("noise on every entry")
     noisy = prepared.entries.ask(task.account, task.sealed, prepared.epsilons["entries"])
     return in_units(task.options.steps, task, prepared, noisy)
@@ -229,7 +229,7 @@ def in_units(
     prepared: Prepared,
     noisy: NoisyEntries,
 ) -> Outcome:
-    """Go on from noisy entries, with powers counted in a unit that suits the solvers."""
+    """Run a method's steps on noisy entries, with powers in a unit that suits the solvers."""
     units = task.problem.units(prepared.unit)
     summed = task.problem.summed
     own = 1.0 if summed is None else float(units[task.problem.public.parts[summed.name]][0])
@@ -249,22 +249,22 @@ def in_units(
 
 
 def failed(task: Task, prepared: Prepared, values: Floats, why: str) -> Outcome:
-    """The values as they are, if they can't be restored."""
+    """Make the outcome for values that could not be restored: clipped and rounded."""
     shown = clipped(values, task.problem, prepared)
     return Outcome(shown, "none", None, {"restoration_failed": why})
 
 
 def slack_of(problem: ReleaseProblem) -> tuple[Model, ...]:
-    """What models may buy on released data, so that each has a cost there (the paper's C^R).
+    """Choose the slack that gives every model a cost on released data (the paper's C^R).
 
-    Lines, as in the paper; loads too, if private values decide whether generation is enough.
+    Lines, as in the paper; loads too if private values decide whether there is enough generation.
     """
     adequate = not {"load", "generator_limit"} & set(problem.public.parameters)
     return ("relaxed",) if adequate else ("relaxed", "shed")
 
 
 def decimals_of(problem: ReleaseProblem, prepared: Prepared) -> Ints:
-    """How many decimals every released entry has."""
+    """Return the number of decimals of every released entry."""
     found = np.zeros(problem.public.entries, dtype=np.int64)
     for name, part in problem.public.parts.items():
         found[part] = prepared.decimals[name]
@@ -272,18 +272,18 @@ def decimals_of(problem: ReleaseProblem, prepared: Prepared) -> Ints:
 
 
 def clipped(values: Floats, problem: ReleaseProblem, prepared: Prepared) -> Floats:
-    """The values rounded, and clipped to their public range; limits of units in order."""
+    """Round values, clip them to their public range, and keep `p_min` below `p_max`."""
     ordered = in_order(values, problem.public)
     rounded = Rounding(decimals_of(problem, prepared), problem.units(prepared.unit))(ordered)
     return np.clip(rounded, problem.public.low, problem.public.high)
 
 
 def in_order(values: Floats, public: PublicNetwork) -> Floats:
-    """Noisy values with no unit's lower limit above its upper one: both are their mean there.
+    """Replace noisy limits of a unit that cross (`p_min > p_max`) by their mean.
 
-    No reader takes such a unit. It looks at noisy values and the public support alone, so it is
-    free. Only if both limits are private can they cross: one that is not private is 0, and the
-    other's range ends there.
+    Readers refuse units whose limits cross. This reads noisy values and the public support only, so
+    it costs no epsilon. Limits can cross only if both are private: one that is not private is 0,
+    and the other's range ends there.
     """
     if "generator_limit" not in public.parameters:
         return values

@@ -1,4 +1,4 @@
-"""Noisy entries as a mechanism answers them, and what a relative step is on their logarithms."""
+"""The noisy entries that a mechanism returns, and relative steps as steps of logarithms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LARGEST_LOG = 700.0
 
 @dataclass(frozen=True, eq=False)
 class NoisyEntries:
-    """Noisy entries with the scale of each one's noise, and the noisy sum, if one was bought.
+    """Noisy entries with the scale of each one's noise, and the noisy sum if one was asked for.
 
-    Entries with relative steps are there as logarithms, and so is their scale.
+    Entries with relative steps are stored as logarithms, with the scale of the logarithm's noise.
     """
 
     values: Floats
@@ -36,18 +36,18 @@ class NoisyEntries:
 
     @property
     def amounts(self) -> Floats:
-        """The noisy entries themselves."""
-        # Noise this wide would be refused; the bound keeps a slip from being infinite.
+        """The noisy entries, without logarithms."""
+        # Noise this wide would be refused; the bound is a safeguard against infinite values.
         large = np.minimum(self.values, _LARGEST_LOG)
         return np.where(self.logarithms, np.exp(np.where(self.logarithms, large, 0.0)), self.values)
 
     @property
     def deviations(self) -> Floats:
-        """The standard deviation of the noise on each entry itself; of a logarithm's, nearly."""
+        """The standard deviation of each entry's noise; approximate if it is on the logarithm."""
         return np.asarray(np.sqrt(2) * self.scale * np.where(self.logarithms, self.amounts, 1.0))
 
     def counted(self, units: Floats, total: float) -> NoisyEntries:
-        """The same in units: one for each entry, and that of the sum."""
+        """Convert to other units: `units` of the entries, `total` of the sum."""
         logs = self.logarithms
         return NoisyEntries(
             np.where(logs, self.values - np.log(units), self.values / units),
@@ -59,15 +59,15 @@ class NoisyEntries:
 
 
 def log_step(share: Fraction) -> Fraction:
-    """A bound on how far a logarithm moves if its value moves by a share: ``ln(1 + share)``.
+    """Bound how far a logarithm moves if its value moves by a share: ``ln(1 + share)``.
 
-    The float is off by a few units in its last place (2^-53 each); 2^-40 more covers it.
+    The float is off by a few units in its last place (2^-53 each); a factor of 1 + 2^-40 covers it.
     """
     return Fraction(math.log1p(share)) * (1 + Fraction(1, 2**40))
 
 
 def moves_of(problem: ReleaseProblem, name: str, alpha: Fraction) -> list[Fraction]:
-    """How far each entry of a parameter moves at most: of a relative step, its logarithm."""
+    """Bound how far each entry of a parameter moves, or its logarithm if steps are relative."""
     steps = problem.step_of_each(name, alpha)
     if name not in problem.relative:
         return list(steps)

@@ -34,19 +34,19 @@ from gridveil.privacy.exact import Exact, exact
 from gridveil.release.options import OneOf, Within, no_meaning, option
 
 FAILED = "rounds_failed"
-"""The statement's key of the number of rounds without a restoration."""
+"""The statement's key for the number of rounds whose restoration failed."""
 
 _TIME_LIMIT = 60.0
 
 
 def _price(name: str, given: Exact) -> float:
-    # As a float, which is what solvers take: the constant is for the very same price.
+    # As the float that solvers take, so that the Lipschitz constant is that of the same price.
     return float(exact(given, name=name, unit="$/MWh"))
 
 
 @dataclass(frozen=True)
 class Paper(Method):
-    """The paper's algorithm, with correct noise: it asks for costs of models, and matches them.
+    """The paper's algorithm with correct noise: ask for costs of models, and match them.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Paper(Method):
             raise no_meaning("time_limit", "restoration steps", ["restoration exact"])
 
     def check_parameters(self, parameters: tuple[str, ...]) -> Self:
-        """These options, or `InputError` if restoration can't handle what is private."""
+        """Return these options, or `InputError` if restoration can't handle these parameters."""
         if self.restoration == "exact" and parameters != ("capacity",):
             raise InputError(
                 'restoration="exact" is for capacities alone.',
@@ -122,15 +122,15 @@ class Paper(Method):
         return super().check_parameters(parameters)
 
     def price_for(self, public: PublicNetwork, models: Population) -> Fraction:
-        """The owner's price, or the highest public cost."""
+        """Return the owner's price, or the highest public cost."""
         return super().price_for(public, models) if self.price is None else Fraction(self.price)
 
     def penalty_for(self, problem: ReleaseProblem) -> float:
-        """The owner's penalty, or the default."""
+        """Return the owner's penalty, or the default."""
         return super().penalty_for(problem) if self.penalty is None else self.penalty
 
     def check_steps(self, relative: Collection[str]) -> None:
-        """Raise `InputError` if steps are shares of each value."""
+        """Raise `InputError` if a parameter has relative steps."""
         if relative:
             raise InputError(
                 "The paper's method asks for costs, which move by the price times a share of the "
@@ -140,7 +140,7 @@ class Paper(Method):
             )
 
     def settle(self, problem: ReleaseProblem) -> Self:
-        """With the price and a penalty above it."""
+        """Check the options for this problem, and fill in price, penalty and time limit."""
         self.check_steps(problem.relative)
         price, penalty = float(problem.price), self.penalty_for(problem)
         if not penalty > price:
@@ -162,13 +162,13 @@ class Paper(Method):
     def prepare(
         self, problem: ReleaseProblem, alphas: Mapping[str, Fraction], epsilon: Fraction
     ) -> Prepared:
-        """Half of epsilon on the entries, the rest on two questions about costs in each round."""
+        """Spend half of epsilon on the entries, the rest on two cost queries in each round."""
         epsilons = {"entries": epsilon / 2, "round": epsilon / (4 * self.rounds)}
         entries = EntriesQuery(problem, alphas)
         return prepared_for(problem, alphas, entries, epsilons, with_costs=True)
 
     def steps(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
-        """Match the models of the worst cost, one more in each round."""
+        """Match the cost of one more model in each round, chosen as the worst."""
         assert prepared.costs is not None
         problem = task.problem
         epsilon = prepared.epsilons["round"]
@@ -181,14 +181,14 @@ class Paper(Method):
         failures = 0
         for step in range(1, self.rounds + 1):
             task.progress(f"round {step} of {self.rounds}")
-            # Step 2: a model of the worst cost.
+            # Step 2: choose a model with the worst cost.
             costs = scores.solve(values, problem.models, ("cost",)).cost * prepared.unit
             chosen.append(prepared.costs.worst(task.account, task.sealed, costs, epsilon))
-            # Step 3: the cost of the model just chosen.
+            # Step 3: ask for the cost of the model just chosen.
             model = take(problem.models, np.array(chosen[-1:]))
             cost = prepared.costs.cost(task.account, task.sealed, model, epsilon)
             goals.append(cost / prepared.unit)
-            # Step 4: restoration; if it fails the next round goes on from the values as they are.
+            # Step 4: restore; if that fails, the next round starts from the values unchanged.
             try:
                 found = self._match(problem, matcher, chosen, goals, values)
                 values = found.values
@@ -203,7 +203,7 @@ class Paper(Method):
         return Outcome(shown, found.solver, found.gap, facts)
 
     def steps_without_asking(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
-        """Clip the noisy entries: the rounds would ask for costs."""
+        """Clip the noisy entries; the rounds are left out, since they would ask for costs."""
         return Outcome(clipped(noisy.values, task.problem, prepared))
 
     def _match(
@@ -233,7 +233,7 @@ class Paper(Method):
                 time_limit=self.time_limit,
             )
         except GridveilError:
-            # The steps found values too, with a bound of their own.
+            # The convex-concave steps found values too, with their own bound.
             return found
         if proved.objective <= found.objective:
             bound = max(proved.bound, found.bound)

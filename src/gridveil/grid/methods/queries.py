@@ -1,27 +1,28 @@
-"""The questions that a grid release asks of sealed data, with their sensitivities.
+"""The queries that a grid release asks of sealed data, with their sensitivities.
 
-**Entries.** All private entries, of all parameters, are asked for in one vector: entry ``j``
-times a public coefficient ``c_j``. Neighbours differ in one entry of one parameter, by at most
-that parameter's alpha. With ``c = 1/alpha`` for every parameter the answers of neighbours are 1
-apart in L1, whichever parameter it is: several parameters cost no more epsilon than one.
+**Entries.** All private entries of all parameters are asked for in one vector: entry ``j`` times a
+public coefficient ``c_j``. Neighbours differ in one entry of one parameter, by at most that
+parameter's alpha. With ``c = 1/alpha`` for every parameter, the answers of neighbours are at most 1
+apart in L1, whichever parameter differs: several parameters cost no more epsilon than one.
 
-Values are read from decimals and converted to MW, so the entries of exact neighbours may be apart
-by a few roundings more than alpha: the tolerance of a coordinate has room for `_READING` of them.
+Values are read from decimals and converted to MW, so the entries of exact neighbours may differ by
+a few roundings more than alpha: the tolerance of a coordinate has room for `_READING` of them.
 
-**A sum** of one parameter's entries (the total load; of costs, that of all units at full output) is
-one more coordinate of the same vector, with public weights ``0 <= w_j <= 1``. With a share ``s`` an
-entry has the coefficient ``(1 - s w_j)/alpha`` and the sum has ``s/alpha``, so that an entry that
-moves by alpha moves the answers by at most ``(1 - s w_j) + s w_j = 1``: what counts little in the
-sum pays little for it.
+**A sum** of one parameter's entries (the total load; for costs, the cost of all units at full
+output) is one more coordinate of the same vector, with public weights ``0 <= w_j <= 1``. With a
+share ``s`` an entry has the coefficient ``(1 - s w_j)/alpha`` and the sum has ``s/alpha``, so that
+an entry that moves by alpha moves the answers by at most ``(1 - s w_j) + s w_j = 1``: an entry with
+a small weight in the sum gets little extra noise from it.
 
 **Relative steps.** If a parameter's alpha is a share ``r`` of each value, neighbours differ in one
-entry by a factor of at most ``1 + r``. Then the logarithm of an entry is asked for in place of the
-entry: it moves by at most ``ln(1 + r)``, which stands for alpha above. A sum moves by ``r`` times
-the upper end of the range, which drowns it, so none is asked for; see docs/maths/relative-steps.md.
+entry by a factor of at most ``1 + r``. Then the logarithm of an entry is asked for instead of the
+entry: it moves by at most ``ln(1 + r)``, which replaces alpha above. A sum moves by ``r`` times
+the upper end of the range, so noise would drown it and none is asked for; see
+docs/maths/relative-steps.md.
 
 **Steps by class.** If steps differ by public class, entry ``j`` has its own ``alpha_j`` above, and
-``c_j = 1/alpha_j``: a neighbour moves the answers by at most 1 whichever class its entry is in. A
-sum has ``s/max alpha``, and counts an entry as ``w_j alpha_j / max alpha``.
+``c_j = 1/alpha_j``: a neighbour moves the answers by at most 1, whichever class its entry is in.
+The sum has the coefficient ``s/max alpha``, and ``w_j alpha_j / max alpha`` replaces ``w_j`` above.
 
 **A published total** is an invariant: neighbours have the same one, so they differ in two loads,
 by at most alpha each, and loads need half the coefficient (twice the noise).
@@ -59,22 +60,22 @@ Parts = tuple[Floats, ...]
 
 # Relative gap up to which a private cost is certified.
 GAP = 1e-9
-# Roundings of a value between a file and here, at most: decimals, and products (of ampere, volt,
-# parallel circuits, loading) that make MW of them.
+# The most roundings of a value between its file and here: reading decimals, and the products (of
+# ampere, volt, parallel circuits, loading) that give MW.
 _READING = 8
-# The same for computed logarithms.
+# The most roundings of a computed logarithm.
 _LOGARITHMS = 8
 _LOGARITHM = "of ln(MW)"
-# A MW of room in a limit is worth less than this many times the highest cost, on average.
+# A MW of room in a limit saves less than this many times the highest cost, on average.
 _ROOM = 30
 
 
 class EntriesQuery:
-    """Every private entry, and the sum of a parameter's if a share is set aside for it.
+    """Every private entry, and the sum of one parameter's entries if it gets a share of epsilon.
 
     Parameters
     ----------
-    private
+    problem
         What is released.
     alphas
         How far one entry of each parameter may move.
@@ -110,7 +111,7 @@ class EntriesQuery:
         }
         most = Fraction(1) if kind is None else max(steps[kind.name])
         self._total = 0.0 if kind is None else float(total_share / most)
-        # One parameter, one step and no sum: entries are asked for as they are, without rounding.
+        # With one parameter, one step and no sum, entries are asked for without coefficients.
         self._plain = len(alphas) == 1 and kind is None and not problem.steps
         self._coefficients = np.ones(public.entries)
         for name in () if self._plain else public.parameters:
@@ -133,7 +134,7 @@ class EntriesQuery:
         moves = []
         for name in public.parameters:
             part = public.parts[name]
-            # Exactly, from the coefficients as they were rounded.
+            # Exact arithmetic with the coefficients as rounded to floats.
             own = [Fraction(c) for c in self._coefficients[part].tolist()]
             if part == self._summed:
                 sums = (Fraction(self._total) * Fraction(w) for w in self._weights.tolist())
@@ -149,12 +150,12 @@ class EntriesQuery:
             why = "the total is public, so two loads move, by at most alpha each"
         elif self._total:
             why += ", and the sum with it; their coefficients add up to 1"
-        # Products and sums of floats are off by less than these many steps of the largest one, and
-        # a sum by the size of its terms, which may cancel.
+        # The rounding error of products and sums, in units of 2^-52 times the largest coordinate;
+        # for a sum, the size of its terms counts, since they may cancel.
         largest = np.maximum(
             np.abs(self._measured(public.low)), np.abs(self._measured(public.high))
         )
-        # A value that is off by a share has a logarithm that is off by as much.
+        # A relative error of a value is an absolute error of its logarithm.
         largest[self._logs] = np.maximum(largest[self._logs], 1.0)
         reach = float(self._combined(largest).max())
         roundings = 0 if self._plain else 2 * public.entries + 4
@@ -173,16 +174,16 @@ class EntriesQuery:
         return Limits(float(lows.min()), float(highs.max()))
 
     def check(self, epsilon: Fraction) -> None:
-        """Raise `InputError` where the query can't be asked at this epsilon; opens nothing."""
+        """Raise `InputError` if the query can't be asked at this epsilon; opens nothing."""
         calibrate_laplace(self.sensitivity, epsilon, self.limits)
 
     def asked(self, epsilon: Fraction) -> list[tuple[str, str]]:
-        """What is asked and at which scale, for people; opens nothing."""
+        """Describe what is asked and the noise's scale, for people; opens nothing."""
         scale = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
         return [(self._words(epsilon), f"{scale:.4g} {self._unit}")]
 
     def scale(self, epsilon: Fraction) -> Floats:
-        """The scale of the noise on every entry (of a relative step: on its logarithm).
+        """Compute the scale of the noise on every entry, or on its logarithm for relative steps.
 
         It is public, and known before anything is charged.
         """
@@ -190,7 +191,7 @@ class EntriesQuery:
         return np.asarray(width / self._coefficients)
 
     def ask(self, account: Account, sealed: Sealed[Parts], epsilon: Fraction) -> NoisyEntries:
-        """Ask it, for epsilon."""
+        """Ask the query of the sealed entries at this epsilon."""
         noisy = laplace(
             account,
             sealed,
@@ -217,12 +218,12 @@ class EntriesQuery:
     def noisy(
         self, values: Floats, scale: Floats, draw: Callable[[Floats], Floats]
     ) -> NoisyEntries:
-        """What this query would be answered if these were the values: with drawn noise."""
+        """Simulate the answer to this query if these were the values, with drawn noise."""
         measured = self._measured(values)
         return NoisyEntries(measured + draw(scale), scale, logarithms=self._logs)
 
     def _words(self, epsilon: Fraction) -> str:
-        """What is asked; and how wide the noise is in units of its own, where it differs."""
+        """Describe what is asked, with the noise in the entries' own units if it needs saying."""
         if self._plain:
             return "the logarithm of every entry" if self._logs.any() else "every entry"
         scale = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
@@ -243,7 +244,7 @@ class EntriesQuery:
         return self._combined(self._measured(entries))
 
     def _measured(self, entries: Floats) -> Floats:
-        """Entries, or their logarithms."""
+        """Replace entries with relative steps by their logarithms."""
         if not self._logs.any():
             return entries
         found = entries.copy()
@@ -259,23 +260,23 @@ class EntriesQuery:
 
 
 class CostQuery:
-    """The Lipschitz costs of a population on the real network; each call is a mechanism's.
+    """The Lipschitz costs of a population on the real network, asked through mechanisms only.
 
     Parameters
     ----------
-    private
-        What is released; its price is what makes the costs Lipschitz.
+    problem
+        What is released; its price makes the costs Lipschitz.
     alphas
         How far one entry of each parameter may move.
     unit
-        What the engine counts power in (MW): public, since its tolerances are in it.
+        The engine's unit of power (MW). It must be public: the engine's tolerances are in it.
     """
 
     def __init__(
         self, problem: ReleaseProblem, alphas: Mapping[str, Fraction], *, unit: float = 1.0
     ) -> None:
         problem.check_cost_query()
-        self._private = problem
+        self._problem = problem
         self._settings: dict[str, Any] = {
             "model": problem.slack,
             "slack_price": None if problem.slack == ("strict",) else float(problem.price),
@@ -300,12 +301,12 @@ class CostQuery:
         self._scores = Limits(-width, width)
 
     def _range(self) -> tuple[float, float]:
-        """Public ends of all models' costs: those at one point of the box, and how far they move.
+        """Compute a public range of all models' costs: costs at one point, and how far they move.
 
         Whether a model has a cost at all does not depend on private values either.
         """
-        problem, public = self._private, self._private.public
-        # Wide lines and small loads, limits and costs: any point will do, and this one is easy.
+        problem, public = self._problem, self._problem.public
+        # Any point of the box will do; wide lines and small loads, limits and costs are easy.
         point = np.clip(0.0, public.low, public.high)
         if "capacity" in public.parts:
             point[public.parts["capacity"]] = public.high[public.parts["capacity"]]
@@ -323,19 +324,19 @@ class CostQuery:
             float(problem.steepness(kind)) * float((public.high - public.low)[part].sum())
             for kind, part in ((kind, public.parts[kind.name]) for kind in problem.kinds)
         )
-        # A true cost lies between its proved bound and the cost that was found.
+        # The true cost lies between the proved bound and the cost found.
         return float(known.bound.min()) - width - 1, float(known.cost.max()) + width + 1
 
     def check(self, epsilon: Fraction) -> None:
-        """Raise `InputError` where a cost, or the choice of one, can't be asked for."""
+        """Raise `InputError` if a cost, or the choice of a model, can't be asked for."""
         calibrate_laplace(self.sensitivity, epsilon, self.limits)
         calibrate_noisy_max(
-            self.sensitivity, epsilon, self._scores, monotone=self._private.monotone
+            self.sensitivity, epsilon, self._scores, monotone=self._problem.monotone
         )
 
     def asked(self, epsilon: Fraction) -> list[tuple[str, str]]:
-        """What is asked and at which scale, for people; opens nothing."""
-        monotone = self._private.monotone
+        """Describe what is asked and the noise's scale, for people; opens nothing."""
+        monotone = self._problem.monotone
         choice = calibrate_noisy_max(self.sensitivity, epsilon, self._scores, monotone=monotone)
         cost = calibrate_laplace(self.sensitivity, epsilon, self.limits)
         return [
@@ -348,24 +349,24 @@ class CostQuery:
     ) -> int:
         """Choose a model whose cost on released data is far above that on the real network.
 
-        The score is signed: it moves with the real cost alone, and all scores of a neighbour the
-        same way where the costs do.
+        The score is signed: only the real cost moves it, and if all costs of a neighbour move the
+        same way, so do all scores.
         """
-        # A released cost beyond the public range of real ones would only widen the scores; a
-        # model that could not be solved counts as one that is not served.
+        # A released cost outside the public range of real costs would only widen the scores. A
+        # model that could not be solved counts as not served.
         known = np.where(np.isnan(released), np.inf, released)
         shown = np.clip(known, self._lowest, self._highest)
         return noisy_max(
             account,
             sealed,
-            query=lambda parts: shown - self._costs(parts, self._private.models),
+            query=lambda parts: shown - self._costs(parts, self._problem.models),
             name="the model of the worst cost",
             sensitivity=self.sensitivity,
             epsilon=epsilon,
-            size=self._private.models.size,
+            size=self._problem.models.size,
             limits=self._scores,
             unit="$/h",
-            monotone=self._private.monotone,
+            monotone=self._problem.monotone,
         ).value
 
     def cost(
@@ -384,8 +385,8 @@ class CostQuery:
         ).value
 
     def _costs(self, parts: Parts, models: Population) -> Floats:
-        """Private: called by a mechanism alone. Its solver is thrown away with this call."""
-        network = self._private.public.with_values(np.concatenate(parts))
+        """Compute the private costs; called by mechanisms only. The solver is thrown away."""
+        network = self._problem.public.with_values(np.concatenate(parts))
         found = solve_population(
             network, models, **self._settings, tolerance=GAP, keep=("room_price",)
         )

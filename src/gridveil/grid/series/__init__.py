@@ -1,8 +1,9 @@
-"""A network's loads over time: what is private of them, what is asked, and how they are rebuilt.
+"""Releases of a network's loads over time.
 
 Data walks through the modules in this order: `table` (files and the public clock), `queries` (sums
-of whole numbers, and how far each moves), `shares` (which are asked, for how much), `rebuild` (a
-series from noisy answers), `texture` (a spread on request), `hours` (every hour served), `method`
-(the options), `plan` (plan, charge, run; `words` says what it takes for granted), `released` (what
-comes of it), `evaluation` (for the owner).
+of whole numbers, and how far each moves), `shares` (which queries are asked, and their epsilons),
+`rebuild` (a series from noisy answers), `texture` (model-made spread, on request), `hours` (makes
+the network serve every hour), `method` (the options), `plan` (plan, charge, run; `words` lists its
+assumptions and warnings), `released` (the release; `pictures` draws it, `facts` are for its
+statement), `evaluation` (for the owner).
 """

@@ -1,8 +1,8 @@
 """The public clock of a load series: whole calendar days in equal steps.
 
-Times with a zone are by UTC, others as they are written. A series begins with a day, ends with one
-and has no gaps, so every day has the same number of steps and every block is known from the first
-time, the step and the number of days.
+Times with a zone are converted to UTC, others are taken as written. A series starts at the
+beginning of a day, ends with the end of one and has no gaps. So every day has the same number of
+steps, and every block follows from the first time, the step and the number of days.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _MONDAY = 3 * DAY  # the first of January 1970 was a Thursday
 
 @dataclass(frozen=True)
 class Clock:
-    """When the entries of a series are.
+    """The times of a series' entries.
 
     Parameters
     ----------
     start
-        The first moment: seconds since 1970, the beginning of a day.
+        The first time: seconds since 1970, the beginning of a day.
     slots
         Steps in a day.
     days
@@ -46,7 +46,7 @@ class Clock:
 
     @classmethod
     def of(cls, moments: Ints, zone: str, where: str) -> Clock:
-        """The clock of public times in their order, or `InputError` if they are not such days."""
+        """Make the clock of public times, or raise `InputError` if they are not whole days."""
         steps = np.unique(np.diff(moments))
         if len(steps) != 1 or steps[0] <= 0:
             odd = "are not in order or repeat" if len(steps) and steps[0] <= 0 else "have gaps"
@@ -70,7 +70,7 @@ class Clock:
 
     @property
     def size(self) -> int:
-        """How many entries each load has."""
+        """The number of entries of each load."""
         return self.slots * self.days
 
     @property
@@ -96,12 +96,12 @@ class Clock:
 
     @property
     def weeks(self) -> int:
-        """How many calendar weeks the days are in."""
+        """The number of calendar weeks that the days touch."""
         return int(self.week[-1]) + 1
 
     @property
     def members(self) -> dict[str, int]:
-        """The most entries that a block holds, and how many blocks there are; see `Adjacency`."""
+        """The most entries in a block of each kind, and the numbers of blocks; see `Adjacency`."""
         return {
             "hour": self.slots // 24,
             "day": self.slots,
@@ -113,18 +113,18 @@ class Clock:
         }
 
     def entries_in(self, block: str) -> int:
-        """The most entries of one load in a block."""
+        """Return the most entries of one load in a block."""
         return 1 if block == ENTRY else self.members[block]
 
     def days_in(self, block: str) -> int:
-        """The most days that a block touches."""
+        """Return the most days that a block touches."""
         if block == ALTOGETHER:
             return self.days
         return int(np.bincount(self.week).max()) if block == "week" else 1
 
 
 def check_block(protect: str) -> str:
-    """What is protected, or `InputError` if there is no such block."""
+    """Return the protected block, or raise `InputError` if there is no such block."""
     if not isinstance(protect, str) or protect not in BLOCKS:
         raise InputError(
             f"protect is {str(protect)[:40]!r}.", remedy=f"Use {', '.join(BLOCKS)} (--protect)."

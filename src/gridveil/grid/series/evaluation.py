@@ -1,4 +1,4 @@
-"""What a released series keeps of the real one: for the owner's eyes, never to be published."""
+"""Compare a released series with the real one, for the owner; never to be published."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _LINES = 10  # of a table
 
 @dataclass(frozen=True)
 class SeriesErrors:
-    """Figures of a released series beside the real one; NaN where there are none.
+    """Errors of a released series compared with the real one; NaN if there is no figure.
 
     Parameters
     ----------
     rmse
-        Of every load and time, MW.
+        Root mean square error over every load and time, MW.
     at_mean
-        The control: the same of loads that stay at their real mean all the time.
+        The control: the same error of loads that stay at their real mean all the time.
     total
-        Mean error of the total of a time, in percent.
+        Mean error of the total at a time, in percent.
     peak
-        Error of the highest total, in percent, with its sign.
+        Signed error of the highest total, in percent.
     energy, worst_energy
         Mean and largest error of a load's energy, in percent.
     ramp, ramp_real
@@ -79,7 +79,7 @@ class SeriesEvaluation:
     lines: tuple[str, ...]
 
     def rows(self) -> list[tuple[str, str]]:
-        """Every figure in words."""
+        """Return every figure with its description."""
         one = self.errors
         hours = f"of {self.clock.size:,}"
         return [
@@ -98,7 +98,7 @@ class SeriesEvaluation:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The figures for a script."""
+        """Return the figures for a script."""
         found = {k: None if v != v else v for k, v in asdict(self.errors).items()}
         return {"mark": OWNER_MARK, **found}
 
@@ -120,7 +120,7 @@ class SeriesEvaluation:
         return write_owner_file(path, owner_page(self.statement, (section,), OWNER_MARK))
 
     def _full_lines(self) -> list[Table]:
-        """The lines that are full most often in the real hours, and how often in released ones."""
+        """Make a table of the lines that are full most often in real and released hours."""
         hours = [
             congested(one.solved).sum(axis=0) * 24 / self.clock.slots
             for one in (self.real, self.released)
@@ -168,7 +168,7 @@ def evaluate_series(
 
 
 def _released(folder: Path, series: LoadSeries) -> Floats:
-    """The released values in the order of the real series."""
+    """Read the released values, in the order of the real series."""
     import pandas as pd
 
     file = folder / f"loads{series.layout.suffix}"

@@ -1,4 +1,4 @@
-"""What the statement of a release of load series says beside what its account knows."""
+"""Facts for the statement of a release of load series, besides those of its account."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ MEANS_ALONE = (
     "The series could not be rebuilt from all answers: every load is released at its mean, the "
     "same at all times, and no texture was added."
 )
-"""What a reader must know if rebuilding failed."""
+"""A warning for readers if rebuilding failed."""
 
 
 def made_up(texture: float) -> list[str]:
-    """What a reader must know of model-made spread, if there is any."""
+    """Return a warning for readers about model-made spread, if there is any."""
     if not texture:
         return []
     return [
@@ -57,9 +57,9 @@ def series_facts(
     rebuilt: Sequence[str],
     trouble: Mapping[str, Any],
 ) -> Facts:
-    """What the statement says of a release, from released and public data.
+    """Collect the statement's facts of a release, from released and public data.
 
-    ``rebuilt`` is what a reader must know of how the series was rebuilt.
+    ``rebuilt`` has warnings for readers about how the series was rebuilt.
     """
     clock, frame = prepared.frame.clock, prepared.frame
     name = public.name if account.charge is None else account.charge.dataset

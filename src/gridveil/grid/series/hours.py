@@ -1,9 +1,9 @@
-"""Every hour of a released series served: the hours are the models, and each has loads of its own.
+"""Make the network serve every hour of a released series.
 
-Capacities, generators and costs are public, so whether loads can be served is a question about
-released and public data: it costs nothing to ask for every hour. Nothing ties the hours to each
-other, so each hour that is not served is moved by itself to the nearest loads that are, and workers
-can share the hours.
+Each hour is a model with its own loads. Capacities, generators and costs are public, so whether
+loads can be served is a question about released and public data, and asking it costs no epsilon.
+Hours do not depend on each other: each one that can't be served is moved to the nearest loads that
+can be, and workers can share the hours.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MANY = 0.1  # of all hours: more that are moved mean that network and loads do not fit
+_MANY = 0.1  # if a larger share of hours is moved, network and loads may not fit together
 _AT_ONCE = 20  # hours that a worker moves before it reports
-_TRIED = 48  # hours that are timed
-_START = 10.0  # seconds that must be saved: processes take some to start
+_TRIED = 48  # about how many hours are timed
+_START = 10.0  # seconds that workers must save, since processes take time to start
 KEPT = ("cost", "line_price")
-"""What is kept of the dispatch of an hour."""
+"""The results that are kept of an hour's dispatch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A series whose hours can be served.
+    """A series after hours that could not be served were moved.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class Served:
     moved
         Which hours were moved.
     unserved
-        Which could not be served by any loads in the public range.
+        Which hours can't be served with any loads in the public range.
     solved
-        The dispatch of every hour with prices of lines; None if nobody looked.
+        The dispatch of every hour with prices of lines; None if it was not solved.
     """
 
     values: Floats
@@ -61,7 +61,7 @@ class Served:
     solved: Solutions | None = None
 
     def settled(self, values: Floats, again: Solutions) -> Served:
-        """The same with final values, and the dispatch of the hours that were moved."""
+        """Return the same with final values and the new dispatch of the hours that were moved."""
         assert self.solved is not None
         mixed = {}
         for one in fields(again):
@@ -73,7 +73,7 @@ class Served:
         return replace(self, values=values, unserved=unserved, solved=Solutions(**mixed))
 
     def doubts(self) -> list[str]:
-        """What the reader of a release must know: hours that can't be served, or were moved."""
+        """Return warnings for readers of a release: hours that can't be served, or were moved."""
         hours, moved, unserved = len(self.moved), int(self.moved.sum()), int(self.unserved.sum())
         found = []
         if unserved:
@@ -87,17 +87,17 @@ class Served:
 
 
 class Workers:
-    """Processes or an executor that share the hours, asked only if that is faster.
+    """Processes or an executor that share the hours; processes start only if that is faster.
 
     Parameters
     ----------
     count
-        How many processes may be started.
+        The most processes to start.
     executor
         An executor or a Dask client to use instead.
 
-    Starting processes takes seconds, and many a year of hours is solved in less: so a few hours are
-    timed first. Hours are cut in the same way whoever solves them, so answers do not depend on it.
+    Starting processes takes seconds, and many series are solved in less, so a few hours are timed
+    first. Hours are cut into the same chunks either way, so answers do not depend on the choice.
     """
 
     def __init__(self, count: int = 1, executor: Any = None) -> None:
@@ -113,14 +113,14 @@ class Workers:
         self._stack.close()
 
     def for_work(self, seconds: float) -> Any:
-        """An executor for work that takes this process so long, or None if it should do it."""
+        """Return an executor for work that takes this process `seconds`, or None to do it here."""
         if self._executor is None and seconds * (1 - 1 / self._count) > _START:
             self._executor = self._stack.enter_context(processes(self._count))
         return self._executor
 
     @property
     def any(self) -> bool:
-        """Whether there is a choice to make."""
+        """Whether there are workers to choose."""
         return self._count > 1 or self._executor is not None
 
 
@@ -132,10 +132,10 @@ def solve_hours(
     workers: Workers | None = None,
     progress: Progress = silent,
 ) -> Solutions:
-    """The dispatch of every hour, on a network with these loads, ``(hours, private entries)``."""
+    """Solve the dispatch of every hour with these loads, ``(hours, private entries)``."""
     load = np.zeros((len(values), len(public.buses)))
     load[:, public.support["load"]] = values
-    # Loads of 1 MW, times what they are: multipliers of released numbers, which are public.
+    # The network has loads of 1 MW, and the hours are its multipliers: released, so public.
     ones = public.with_values(np.ones(public.entries))
 
     def said(done: int, of: int) -> None:
@@ -163,8 +163,8 @@ def serve_hours(
 ) -> Served:
     """Move every hour that can't be served to the nearest loads that can be.
 
-    ``box`` has the ends of the public range of each load. A MW counts less at a large load: each is
-    moved by about the same share.
+    ``box`` has the lower and upper ends of each load's public range. A MW counts less at a large
+    load, so that loads move by similar shares.
     """
     helpers = Workers() if workers is None else workers
     solved = solve_hours(public, values, keep=KEPT, workers=helpers, progress=progress)
@@ -210,7 +210,7 @@ def _nearest_served(
     price: Fraction,
     decimals: int,
 ) -> tuple[Floats, Bools]:
-    """The nearest loads that can be served, hour by hour, and the hours that have none."""
+    """Find the nearest loads that can be served, hour by hour, and the hours without any."""
     problem = ReleaseProblem(public, Population(1), price)
     found, failed = values.copy(), np.zeros(len(values), dtype=bool)
     for place, loads in enumerate(values):

@@ -12,22 +12,22 @@ from gridveil.release.options import OneOf, Options, Within, option, share
 
 @dataclass(frozen=True)
 class Series(Options):
-    """Few sums of the loads, and the series rebuilt from their noisy answers.
+    """Ask for a few sums of the loads, and rebuild the series from the noisy answers.
 
     Parameters
     ----------
     typical
-        A public guess of the mean load in MW: it decides what is worth asking. By default eight
+        A public guess of the mean load in MW, which decides what is worth asking. By default eight
         times alpha.
     waves
-        How many profiles of a day the total load is asked for: an odd number. More show narrower
-        peaks, with more noise.
+        The number of daily profiles asked for the total load, an odd number. More profiles show
+        narrower peaks, with more noise.
     texture
-        How far an hour of a load is from its released typical course, as a share of its level:
-        that much spread is added by a model, and marked. It is a public guess, and 0 adds nothing.
+        How far an hour of a load differs from its released typical course, as a share of its level:
+        a model adds that much spread, and the release says so. A public guess; 0 adds nothing.
     hours
-        ``"all"``: every hour of the released series can be served by the network. ``"none"``:
-        nobody looks.
+        ``"all"``: the network can serve every hour of the released series. ``"none"``: this is not
+        checked.
     workers
         Processes that may share the hours; they are started only if that is faster.
     """

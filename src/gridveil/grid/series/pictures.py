@@ -1,6 +1,6 @@
-"""A year of loads at a glance: total, shapes of day and week, peaks, energy, cost and congestion.
+"""Pictures of a load series: total, shapes of day and week, peaks, energy, cost and congestion.
 
-Drawn for one series (the report: released values alone) or for two beside each other (the owner's
+Drawn for one series (the report: released values alone) or for two side by side (the owner's
 evaluation).
 """
 
@@ -22,7 +22,7 @@ from gridveil.report.page import Picture, Section
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_POINTS = 400  # of a line; more can't be seen
+_POINTS = 400  # per curve; more can't be seen
 _WEEK = 7
 _CONGESTED = 1e-3  # $/MWh
 
@@ -34,11 +34,11 @@ class Drawn:
     Parameters
     ----------
     name, colour
-        What it is called, and the class of its colour.
+        Its name in the legend, and the class of its colour.
     values
         The load of every slot, ``(slots, loads)``, MW.
     solved
-        The dispatch of every slot with prices of lines; None if nobody looked.
+        The dispatch of every slot with prices of lines; None if it was not solved.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Drawn:
 
 
 def congested(solved: Solutions) -> Bools:
-    """Which lines are full in which slot, so that one MW more of them would save something."""
+    """Mark the lines that are full in each slot: one MW more capacity would lower the cost."""
     assert solved.line_price is not None
     return np.asarray(np.nan_to_num(np.abs(solved.line_price)) > _CONGESTED)
 
@@ -61,7 +61,7 @@ def congested(solved: Solutions) -> Bools:
 def series_sections(
     clock: Clock, values: Floats, served: Served, rebuilt: Sequence[str]
 ) -> tuple[Section, ...]:
-    """Pictures and figures of a released series."""
+    """Make the report's section with pictures and figures of a released series."""
     drawn = [Drawn("released", "c1", values, served.solved)]
     total = drawn[0].total
     moved = int(served.moved.sum())
@@ -84,7 +84,7 @@ def series_sections(
 
 
 def year_pictures(clock: Clock, drawn: Sequence[Drawn]) -> list[Picture]:
-    """The pictures of one series, or of several beside each other."""
+    """Draw the pictures of one series, or of several side by side."""
     return [
         _duration(
             drawn,
@@ -116,7 +116,7 @@ def year_pictures(clock: Clock, drawn: Sequence[Drawn]) -> list[Picture]:
 
 
 def _operation(clock: Clock, drawn: Sequence[Drawn]) -> list[Picture]:
-    """What the network does with the loads: costs and congestion, if every hour was solved."""
+    """Draw costs and congestion, if every hour was solved."""
     solved = [one.solved for one in drawn if one.solved is not None]
     costs = [one.cost[np.isfinite(one.cost)] / 1000 for one in solved]
     if len(solved) < len(drawn) or not all(len(one) for one in costs):
@@ -176,7 +176,7 @@ def _energy(clock: Clock, drawn: Sequence[Drawn]) -> Picture:
 
 
 def _peak_week(clock: Clock, drawn: Sequence[Drawn]) -> Picture:
-    """Seven days around the highest total of the first series, slot by slot."""
+    """Draw seven days around the highest total of the first series, slot by slot."""
     day = int(drawn[0].total.argmax()) // clock.slots
     first = min(max(day - _WEEK // 2, 0), max(clock.days - _WEEK, 0))
     last = min(first + _WEEK, clock.days)
@@ -285,7 +285,7 @@ def _mean_week(clock: Clock, total: Floats) -> Floats:
 
 
 def _range(curves: Sequence[Floats]) -> tuple[float, float]:
-    """From 0 if that is not far away, so that curves which are close to each other can be told."""
+    """Choose the y axis: from 0, unless the curves are far above it and would look alike."""
     low = min(float(curve.min()) for curve in curves)
     high = max(float(curve.max()) for curve in curves)
     room = 0.1 * max(high - low, 1e-3 * abs(high), 1e-9)

@@ -1,7 +1,8 @@
 """Release a network's loads over time: plan, charge, run.
 
-`plan_series` checks everything public; running the plan asks the sealed series, rebuilds it from
-noisy answers and serves every hour. `release_series` is plan, charge and run.
+`plan_series` checks everything public; running the plan asks queries of the sealed series, rebuilds
+it from noisy answers and makes the network serve every hour. `release_series` does plan, charge and
+run.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class SeriesPlan(Plan[SeriesRelease]):
         return *super().unusual, *unusual(self.public, self.prepared, self.options)
 
     def sketch(self) -> Sketch:
-        """See `Plan.sketch`: that of the network."""
+        """See `Plan.sketch`; this is the network's sketch."""
         return sketch_network(self.public)
 
     def _run(self, account: Account, progress: Progress) -> SeriesRelease:
@@ -115,11 +116,10 @@ class SeriesPlan(Plan[SeriesRelease]):
         return SeriesRelease(account, known, self.public, prepared, served, said)
 
     def _rebuilt(self, answers: Answers, trouble: dict[str, Any]) -> tuple[Floats, list[str]]:
-        """The series that the answers tell of; of fewer answers, if all of them are too much.
+        """Rebuild the series from the answers; if that fails, from the loads' means alone.
 
-        Beside it is what a reader must know of how it was made.
-        A failure here is trouble with noisy numbers, after the epsilon was spent: mean loads are
-        better than none.
+        Also returns what a reader must know about how it was made. A failure here is trouble with
+        noisy numbers after the epsilon was spent: mean loads are better than nothing.
         """
         prepared, clock = self.prepared, self.prepared.frame.clock
         try:
@@ -253,7 +253,7 @@ def plan_series(
     kept = np.flatnonzero(used)
     kept = kept[np.argsort(series.bus[kept], kind="stable")]
     entry = np.unique(series.bus[kept], return_inverse=True)[1]
-    # Not the loads of the network: what stands for them shows which there are, and is public.
+    # Replace the network's own loads by 1 MW each: this shows which exist, and is public.
     standing = np.zeros(len(network.buses))
     standing[series.bus[kept]] = 1.0
     wanted = ranges_of(network, ("load",), limits)
@@ -306,7 +306,7 @@ def _snapshots(network: Network, series: LoadSeries) -> tuple[str, ...]:
 
 
 def _groups(block: str, members: Mapping[str, int], loads: int) -> dict[str, int]:
-    """What owners ask about as a whole, in blocks of protection: a day, a week, a load, all."""
+    """Count the protected blocks in what owners may ask about: a day, a week, a load, all loads."""
     names = {"day": "one day of one load", "week": "one week of one load", ALTOGETHER: "one load"}
     larger = {words: one for one, words in names.items() if BLOCKS[one] > BLOCKS[block]}
     found = {words: blocks_in(one, block, members) for words, one in larger.items()}
@@ -315,7 +315,7 @@ def _groups(block: str, members: Mapping[str, int], loads: int) -> dict[str, int
 
 
 def _check_covered(network: Network, series: LoadSeries) -> None:
-    """Which buses have a load is public; a release must not lose one."""
+    """Raise `InputError` if a bus with a load, which is public, has no load in the series."""
     left = (network.buses.load != 0) & network.buses.in_service
     left[series.bus] = False
     if left.any():

@@ -1,9 +1,9 @@
-"""What is asked of a load series: sums of whole numbers, and how far each moves between neighbours.
+"""The queries of a load series: sums of whole numbers, and how far each moves between neighbours.
 
-Every private load is counted in whole steps of a public grid ``g`` (a power of two near alpha/4096)
-as it is opened. Profiles of a day are whole numbers too. So every answer is an exact sum of whole
-numbers below 2^53: it depends on no order of summation, and a coordinate whose entries are the same
-for two neighbours has the same bits. docs/maths/load-series.md proves the bounds.
+Every private load is rounded to whole steps of a public grid ``g`` (a power of two near alpha/4096)
+when it is opened. Profiles of a day are whole numbers too. So every answer is an exact sum of whole
+numbers below 2^53: it does not depend on the order of summation, and a coordinate whose entries are
+the same for two neighbours has the same bits. docs/maths/load-series.md proves the bounds.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ Ints = NDArray[np.int64]
 KINDS = 2
 """Kinds of days: from Monday to Friday, and the others."""
 
-_FINE = 2**12  # steps of the grid in alpha, at least
+_FINE = 2**12  # alpha has at least this many steps of the grid
 _PROFILE = 2**10  # profiles are whole numbers of 1/1024
 _EXACT = 2**52
-_READING = Fraction(16, 2**53)  # eight roundings of each of two values, of their size
+_READING = Fraction(16, 2**53)  # relative: eight roundings of each of two values
 
 
 SHAPES = 7
-"""Profiles of a load's day: a constant, which the sums have, and three waves."""
+"""Profiles of a load's day: three waves of two profiles each, and a constant (asked as a sum)."""
 
 MOST_WAVES = 15
-"""Profiles of the total's day at most: `reach` tries all of their signs."""
+"""The most profiles of the total's day: `reach` tries all combinations of their signs."""
 
 
 def profiles(slots: int, count: int) -> Ints:
-    """Public profiles of a day: a constant, then waves of one, two, ... a day; whole numbers.
+    """Return public profiles of a day: a constant, then waves of one, two, ... periods a day.
 
-    They are orthogonal and of length 1024 but for rounding.
+    They are whole numbers, and up to rounding they are orthogonal and have length 1024.
     """
     angle = 2 * np.pi * (np.arange(slots) + 0.5) / slots
     rows = [np.full(slots, math.sqrt(1 / slots))]
@@ -56,11 +56,11 @@ def profiles(slots: int, count: int) -> Ints:
 
 
 def reach(profile: Ints) -> int:
-    """The most that the coefficients of some profiles add up to, over steps of at most one unit.
+    """Compute how far the profiles' coefficients move in L1 if every slot moves by up to one unit.
 
-    ``max over |d_s| <= 1 of sum_j |sum_s p_js d_s|``: a convex function of ``d`` is largest where
-    every ``d_s`` is 1 or -1, and swapping the two maxima leaves one over signs of the profiles,
-    ``max over signs of sum_s |sum_j sign_j p_js|``. All of them are tried; the first may be +.
+    This is ``max over |d_s| <= 1 of sum_j |sum_s p_js d_s|``. A convex function of ``d`` is largest
+    if every ``d_s`` is 1 or -1, and swapping the two maxima leaves one over signs of the profiles,
+    ``max over signs of sum_s |sum_j sign_j p_js|``. All signs are tried; the first may be +.
     """
     count = len(profile)
     signs = 1 - 2 * ((np.arange(2 ** (count - 1))[:, None] >> np.arange(count - 1)) & 1)
@@ -70,7 +70,7 @@ def reach(profile: Ints) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What is public of a series: its clock, how many loads there are, their range and neighbours.
+    """The public facts of a series: its clock, number of loads, range, and what neighbours are.
 
     Parameters
     ----------
@@ -90,14 +90,14 @@ class Frame:
 
     @property
     def grid(self) -> Fraction:
-        """What entries are counted in (MW)."""
+        """The grid that entries are rounded to (MW)."""
         return power_of_two_below(self.alpha / _FINE)
 
     @property
     def steps(self) -> int:
-        """How many steps of the grid a counted entry moves between neighbours, at most.
+        """The most steps of the grid that a rounded entry moves between neighbours.
 
-        Values are read from decimals: those of exact neighbours may be a few roundings further
+        Values are read from decimals, so those of exact neighbours may be a few roundings further
         apart than alpha.
         """
         ends = Fraction(max(abs(self.limits.low), abs(self.limits.high)))
@@ -105,17 +105,17 @@ class Frame:
 
     @property
     def largest(self) -> int:
-        """The largest counted entry, without its sign."""
+        """The largest size of an entry, in steps of the grid."""
         ends = max(abs(self.limits.low), abs(self.limits.high))
         return math.ceil(Fraction(ends) / self.grid)
 
     def counted(self, values: Floats) -> Ints:
-        """Opened entries in whole steps: ``(days, slots, loads)``."""
+        """Round opened entries to whole steps: ``(days, slots, loads)``."""
         steps = np.rint(values / float(self.grid)).astype(np.int64)
         return steps.reshape(self.clock.days, self.clock.slots, self.loads)
 
     def moved(self, profile: Ints) -> int:
-        """How far the coefficients of one day move at most, in L1, if a block moves by a unit."""
+        """Bound how far one day's coefficients move in L1 if each entry of a block moves by 1."""
         if self.block == ENTRY:
             return int(np.abs(profile).sum(axis=0).max())
         if self.block == "hour":
@@ -126,28 +126,28 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """One question: whole numbers of a series, and how far they move.
+    """One query: whole numbers computed from a series, and how far they move.
 
     Parameters
     ----------
     name
-        What it is known by in shares and answers.
+        The key of the query in shares and answers.
     words
         What is asked, for the plan and the statement.
     shape
         The shape of the answer.
     unit
-        What one whole number is worth (MW).
+        The MW of one whole number.
     moves
-        By how many whole numbers the answer moves at most, in L1, if a block of entries moves.
+        The most that the answer moves in L1, in whole numbers, if a block of entries moves.
     moving
-        How many coordinates move at most.
+        The most coordinates that move.
     largest
-        No coordinate is larger than this, whole numbers without sign.
+        The largest size of a coordinate, in whole numbers.
     why
         Why it moves no further, for the statement.
     ask
-        Computes the answer from counted entries ``(days, slots, loads)``.
+        Computes the answer from rounded entries ``(days, slots, loads)``.
     """
 
     name: str
@@ -162,17 +162,17 @@ class Query:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far the answer moves between neighbours, in MW."""
+        """The sensitivity: how far the answer moves between neighbours, in MW."""
         return Sensitivity(self.moves * self.unit, why=self.why, moving=self.moving, separate=True)
 
     @property
     def limits(self) -> Limits:
-        """The public range of every number of the answer."""
+        """The public range of every coordinate of the answer."""
         end = float(self.largest * self.unit)
         return Limits(-end, end)
 
     def scale(self, epsilon: Fraction) -> float:
-        """How wide the noise is (MW)."""
+        """Compute the scale of the noise (MW)."""
         return calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
 
     def check(self) -> None:
@@ -186,7 +186,7 @@ class Query:
     def answer(
         self, account: Account, sealed: Sealed[Floats], frame: Frame, epsilon: Fraction
     ) -> tuple[Floats, float]:
-        """The noisy answer in MW, and the deviation of its noise."""
+        """Ask the query; return the noisy answer in MW and its noise's standard deviation."""
 
         def opened(values: Floats) -> Floats:
             return np.asarray(self.ask(frame.counted(values)).ravel() * float(self.unit))
@@ -207,9 +207,9 @@ class Query:
 
 
 def all_queries(frame: Frame, waves: int) -> dict[str, Query]:
-    """Everything that can be asked of a series, by name.
+    """Return every query of a series by name.
 
-    ``waves`` is how many profiles of a day the hourly total is asked for.
+    ``waves`` is the number of daily profiles asked for the total load.
     """
     clock, loads, block = frame.clock, frame.loads, frame.block
     days, slots, step = clock.days, clock.slots, frame.steps

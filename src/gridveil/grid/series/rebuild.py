@@ -1,9 +1,9 @@
-"""A series from noisy answers: least squares with what is known, shrunk by what the answers show.
+"""Rebuild a series from noisy answers, by shrinking each answer according to its noise.
 
-Nothing here is private: it sees noisy answers, the deviations of their noise and public numbers.
+Nothing here is private: it reads noisy answers, the deviations of their noise and public numbers.
 How much each answer counts (the spread of loads' shapes, the covariance of the total's waves, how
-they go on from day to day, what loads have in common) is learned from the noisy answers, less the
-noise that is known to be in them.
+they continue from day to day, what loads have in common) is learned from the noisy answers, minus
+their known noise.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gridveil.grid.series.queries import KINDS, SHAPES, profiles
 Floats = NDArray[np.float64]
 
 Answers = Mapping[str, tuple[Floats, float]]
-"""Noisy answers in MW by the names of their questions, with the deviations of their noise."""
+"""Noisy answers in MW by the names of their queries, with the deviations of their noise."""
 
-_LEAST = 0.05  # of a load's mean: no estimate is below this share of it before the box is kept to
+_LEAST = 0.05  # no estimate is below this share of a load's mean, before clipping to the box
 _SMOOTH = 9  # neighbouring frequencies whose powers are averaged
 _FACTOR = 5.0  # no correction moves a load by more than this factor
-_TURNS = 20  # of the EM algorithm: more changes next to nothing
-_PASSES = 3  # over what must be met together: hours, loads, the box
+_TURNS = 20  # of the EM algorithm; more change almost nothing
+_PASSES = 3  # over totals of hours and sums of loads, which must both be met
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +37,12 @@ class Box:
     high: Floats
 
     def clip(self, values: Floats) -> Floats:
-        """Values inside of the range; the last axis has the loads."""
+        """Clip values to the range; the last axis has the loads."""
         return np.clip(values, self.low, self.high)
 
 
 def rebuild(clock: Clock, box: Box, answers: Answers, waves: int) -> Floats:
-    """The series that noisy answers tell of: ``(days, slots, loads)``, inside of its box."""
+    """Rebuild the series from noisy answers: ``(days, slots, loads)``, within the box."""
     mean = _means(clock, box, answers)
     size = np.maximum(np.abs(mean), 1e-9)
     typical = _typical_days(clock, mean, size, answers)
@@ -58,34 +58,34 @@ def rebuild(clock: Clock, box: Box, answers: Answers, waves: int) -> Floats:
         if name in answers:
             values = _corrected(clock, values, block, *answers[name])
     for _ in range(_PASSES):
-        # What is known best comes last: each load's sum, then the box.
+        # The most certain comes last: each load's sum, then the box.
         values = _scaled_to(values, total)
         values *= np.divide(mean, values.mean(axis=(0, 1)), out=np.ones_like(mean), where=mean != 0)
     return box.clip(values)
 
 
 def prior_only(clock: Clock, box: Box, typical: float) -> Floats:
-    """What is rebuilt without any answer: every load at the public guess, all the time."""
+    """Return the series without any answer: every load at the public guess, all the time."""
     return box.clip(np.full((clock.days, clock.slots, len(box.low)), typical))
 
 
 def _means(clock: Clock, box: Box, answers: Answers) -> Floats:
-    """Every load's mean: noisy ones moved to where loads are, as far as noise is in them."""
+    """Estimate every load's mean: noisy means are moved towards those of similar loads."""
     sums, noise = answers["year"]
     deviation = noise / clock.size
     inside = box.clip(_gathered(sums / clock.size, deviation / np.sqrt(2), box))
-    # A mean of next to nothing would make a load that never moves: half the noise is as likely.
+    # A load with a mean near 0 would never move: half the noise is as likely a mean.
     least = np.minimum(np.maximum(box.low, 0.5 * deviation), box.high)
     return np.where(box.low >= 0, np.maximum(inside, least), inside)
 
 
 def _gathered(noisy: Floats, scale: float, box: Box) -> Floats:
-    """Noisy numbers of one kind, each at its posterior mean under the distribution of them all.
+    """Replace each noisy number by its posterior mean under a distribution learned from all.
 
-    The distribution is any: that under which the noisy numbers are most likely, nearly, by the EM
-    algorithm. With Laplace noise the likelihood is convex between two neighbouring numbers, so the
-    best one sits on the numbers themselves. Loads of much the same size are found as such; those
-    that have no like stay where they are.
+    The distribution may have any form: it is nearly the one under which the noisy numbers are most
+    likely, found by the EM algorithm. With Laplace noise the likelihood is convex between two
+    neighbouring numbers, so the best distribution has its points on the numbers themselves. Loads
+    of similar size are pulled together; a load unlike all others stays where it is.
     """
     step = scale / 4
     sites = np.unique(np.round(np.clip(noisy, box.low, box.high) / step) * step)
@@ -97,7 +97,7 @@ def _gathered(noisy: Floats, scale: float, box: Box) -> Floats:
 
 
 def _typical_days(clock: Clock, mean: Floats, size: Floats, answers: Answers) -> Floats:
-    """A workday and a weekend day of every load: ``(kinds, slots, loads)``."""
+    """Estimate a workday and a weekend day of every load: ``(kinds, slots, loads)``."""
     found = np.broadcast_to(mean, (KINDS, clock.slots, len(mean))).copy()
     if "shapes" not in answers:
         return found
@@ -108,7 +108,8 @@ def _typical_days(clock: Clock, mean: Floats, size: Floats, answers: Answers) ->
         if not days:
             continue
         waves, deviation = sums[kind] / days, noise / days
-        # What all loads have in common, by size; each load's own part as far as it shows.
+        # The shape that all loads share, in proportion to their size, plus each load's own part
+        # as far as it exceeds the noise.
         common = waves.sum(axis=1) / size.sum()
         own = waves - common[:, None] * size
         excess = float((own**2 - deviation**2).sum()) / float((size**2).sum() * len(waves))
@@ -120,21 +121,21 @@ def _typical_days(clock: Clock, mean: Floats, size: Floats, answers: Answers) ->
 
 
 def _totals(clock: Clock, guess: Floats, answers: Answers, waves: int) -> Floats:
-    """The total load of every slot, from the noisy waves of each day's total."""
+    """Estimate the total load of every slot from the noisy waves of each day's total."""
     noisy, deviation = answers["totals"]
     basis = _basis(clock.slots, waves)
     away = noisy - guess @ _rows(clock.slots, waves).T
-    # Directions in which days differ most, less the noise, which is the same in all of them.
+    # Turn to the directions in which days differ most; the noise is the same in all directions.
     _, turn = np.linalg.eigh(away.T @ away)
     found = guess + _smoothed(away @ turn, deviation) @ turn.T @ basis
     return np.asarray(np.maximum(found, _LEAST * guess) if (guess > 0).all() else found)
 
 
 def _smoothed(series: Floats, deviation: float) -> Floats:
-    """Noisy series over days, a column each, with each frequency kept as far as it shows.
+    """Filter noisy series over days (one per column): keep each frequency as far as it is signal.
 
-    The power of a frequency is the mean over its neighbours, less that of the noise. Frequencies of
-    the year and of the week stand out alone: they count for themselves.
+    The power of a frequency is the mean over its neighbours, minus that of the noise. Frequencies
+    of the year and of the week are narrow peaks, so they are averaged less.
     """
     days = len(series)
     spectrum = np.fft.rfft(series, axis=0)
@@ -150,7 +151,7 @@ def _smoothed(series: Floats, deviation: float) -> Floats:
 
 
 def _averaged(values: Floats, width: int) -> Floats:
-    """Means over neighbouring rows, fewer of them at the ends."""
+    """Average over neighbouring rows, over fewer of them at the ends."""
     sums = np.cumsum(np.vstack([np.zeros((1, values.shape[1])), values]), axis=0)
     places = np.arange(len(values))
     first = np.maximum(places - width // 2, 0)
@@ -159,10 +160,10 @@ def _averaged(values: Floats, width: int) -> Floats:
 
 
 def _raised(total: Floats, noisy: Floats, deviation: float) -> Floats:
-    """The total with its highest value moved to where the noisy peak says, by its certainty.
+    """Move the highest total towards the noisy peak, further if the peak has less noise.
 
-    An estimate is smoother than what it estimates, and its peak lower: by some 4% of it. The day
-    of the peak is stretched about its mean.
+    An estimate is smoother than the truth, and its peak is lower, by about 4%. The day of the peak
+    is stretched about its mean.
     """
     day = int(total.max(axis=1).argmax())
     highest, middle = float(total[day].max()), float(total[day].mean())
@@ -178,7 +179,10 @@ def _raised(total: Floats, noisy: Floats, deviation: float) -> Floats:
 def _corrected(
     clock: Clock, values: Floats, block: NDArray[np.int64], noisy: Floats, deviation: float
 ) -> Floats:
-    """Every load's weeks or days, moved by what noisy sums have in common beyond the noise."""
+    """Scale every load's weeks or days by the part of the noisy sums that loads share.
+
+    That part is what a matrix of low rank explains beyond the noise.
+    """
     have = np.zeros_like(noisy)
     np.add.at(have, block, values.sum(axis=1))
     missing = _low_rank(noisy - have, deviation)
@@ -188,10 +192,10 @@ def _corrected(
 
 
 def _low_rank(noisy: Floats, deviation: float) -> Floats:
-    """A matrix without its noise: singular values shrunk as is best for the squared error.
+    """Remove noise from a matrix by shrinking its singular values, optimally for squared error.
 
-    Gavish and Donoho's shrinkage for noise of a known deviation: singular values that noise alone
-    may have are dropped.
+    This is Gavish and Donoho's shrinkage for noise of a known deviation: singular values that noise
+    alone may produce are dropped.
     """
     left, values, right = np.linalg.svd(noisy, full_matrices=False)
     long, short = max(noisy.shape), min(noisy.shape)
@@ -203,7 +207,7 @@ def _low_rank(noisy: Floats, deviation: float) -> Floats:
 
 
 def _scaled_to(values: Floats, total: Floats) -> Floats:
-    """All loads of a slot times one factor, so that they add up to its total."""
+    """Scale all loads of a slot by one factor, so that they add up to its total."""
     have = values.sum(axis=2)
     factor = np.divide(total, have, out=np.ones_like(total), where=np.abs(have) > 1e-9)
     return np.asarray(values * np.clip(factor, 0.0, _FACTOR)[:, :, None])
@@ -214,5 +218,5 @@ def _rows(slots: int, count: int) -> Floats:
 
 
 def _basis(slots: int, count: int) -> Floats:
-    """What a coefficient of each profile adds to the slots of a day."""
+    """Return what one unit of each profile's coefficient adds to the slots of a day."""
     return np.asarray(np.linalg.pinv(_rows(slots, count)).T)

@@ -1,4 +1,4 @@
-"""What is prepared for a release of load series, and what comes of it."""
+"""A released series of loads, and what is prepared for it from public data."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What is worked out from public data before anything is charged.
+    """What is prepared from public data before anything is charged.
 
     Parameters
     ----------
     series
-        The public side of the series: its clock, names and layout.
+        The series; only its clock, names and layout are used.
     kept, entry
         The loads that are not always 0, in the order of the network's buses, and the private
-        entry of the network (a bus with loads) that each is part of.
+        entry of the network (a bus with loads) that each belongs to.
     frame, box
-        Their public numbers.
+        Their public facts and ranges.
     queries, epsilons
-        What is asked, and for how much of epsilon.
+        All queries, and the epsilon of each that is asked.
     typical
         The public guess of the mean load, MW.
     decimals
-        How many decimals released values have.
+        The number of decimals of released values.
     snapshots
-        The loads of a PyPSA network, whose file holds loads over time too; else nothing.
+        The names of a PyPSA network's loads, whose file holds loads over time too; else empty.
     """
 
     series: LoadSeries
@@ -68,19 +68,19 @@ class Prepared:
     snapshots: tuple[str, ...]
 
     def at_buses(self, values: Floats) -> Floats:
-        """Loads added up by bus: ``(times, private entries)``."""
+        """Sum loads by bus: ``(times, private entries)``."""
         first = np.flatnonzero(np.diff(self.entry, prepend=-1))
         return np.asarray(np.add.reduceat(values, first, axis=1))
 
     @property
     def bus_box(self) -> tuple[Floats, Floats]:
-        """The ends of the public range of every private entry, MW."""
+        """The public range of every private entry: lower and upper ends, MW."""
         return self.at_buses(self.box.low[None])[0], self.at_buses(self.box.high[None])[0]
 
     def to_loads(self, moved: Floats, values: Floats) -> Floats:
-        """Moved sums of buses, shared by their loads as these were.
+        """Divide moved sums of buses among their loads, in proportion to `values`.
 
-        A bus whose loads may be below 0 moves all of them by the same.
+        If loads of a bus may be below 0, all of them are shifted by the same amount.
         """
         have = self.at_buses(values)
         count = np.bincount(self.entry)
@@ -88,12 +88,12 @@ class Prepared:
         share = np.divide(moved, have, out=np.ones_like(moved), where=~free)
         shift = np.where(free, (moved - have) / count, 0.0)
         found = values * share[:, self.entry] + shift[:, self.entry]
-        # Loads of one bus are rounded apart: finer, so that their sum is still served.
+        # Loads of one bus are rounded one by one, with more decimals so that their sum is served.
         return np.clip(np.round(found, self.decimals + 3), self.box.low, self.box.high)
 
 
 class SeriesRelease(Release):
-    """A released series of loads: `data` is a table of it, `network` has the mean loads."""
+    """A released series of loads: `data` is its table, `network` has the mean loads."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class SeriesRelease(Release):
 
     @cached_property
     def data(self) -> pd.DataFrame:
-        """The released series as a table with its times as index."""
+        """The released series as a table, with times as index."""
         import pandas as pd
 
         times = pd.to_datetime(self.clock.moments, unit="s", utc=self.clock.zone == "UTC")

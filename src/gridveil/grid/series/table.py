@@ -1,8 +1,8 @@
-"""Loads over time from a table, and back into one of the same layout.
+"""Read loads over time from a table, and write them back in the same layout.
 
 A wide table has a column of times and one column for each load; a long one has three columns: time,
-load and power. A load is named by its bus in the network. What is public of a series: its times,
-its names, its layout, which loads are always 0, and which are ever below 0.
+load and power. A load is named like the file's load or by its bus. Public facts of a series are its
+times, its names, its layout, which loads are always 0, and which are ever below 0.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class LoadSeries:
     Parameters
     ----------
     clock
-        When the entries are.
+        The times of the entries.
     names
-        What the table calls each load.
+        The table's name of each load.
     bus
         Place of each load's bus in the network.
     layout
@@ -72,16 +72,16 @@ class LoadSeries:
 
     @property
     def support(self) -> Bools:
-        """Which loads are ever anything but 0: public."""
+        """Which loads are not always 0; public."""
         return np.asarray((self._values != 0).any(axis=0))
 
     @property
     def negative(self) -> Bools:
-        """Which loads are ever below 0: public."""
+        """Which loads are ever below 0; public."""
         return np.asarray((self._values < 0).any(axis=0))
 
     def private(self, kept: Ints) -> Floats:
-        """The values of some loads, to be sealed: ``(times, loads)``."""
+        """Return the private values of some loads, to be sealed: ``(times, loads)``."""
         return self._values[:, kept]
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ def read_series(
     *,
     time: str | None = None,
 ) -> LoadSeries:
-    """Read loads over time, beside the network whose buses they belong to.
+    """Read loads over time; the network says which bus each load belongs to.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def read_series(
     network
         From `read_case`.
     time
-        The column of times; by default one with times in it, or that is called so.
+        The column of times; by default one that holds times, or has a name such as "time".
 
     Raises
     ------
     InputError
-        If a table is not a series of this network's loads. No private value is quoted.
+        If the table is not a series of this network's loads. No private value is quoted.
     """
     if not isinstance(network, Network):
         raise wrong_type("Network", network, remedy="Read one with read_case.")
@@ -207,7 +207,7 @@ def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame,
 
 
 def _own(network: Network) -> pd.DataFrame:
-    """The loads over time that the network's own file has."""
+    """Return the loads over time in the network's own file."""
     source = network.source
     own = getattr(module_of(source.kind), "load_series", None) if source is not None else None
     if source is None or own is None or source.private:
@@ -220,7 +220,7 @@ def _own(network: Network) -> pd.DataFrame:
 
 
 def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str, str]:
-    """The moments of the rows, the name of their column, and whose clock it is."""
+    """Return the times of the rows, the name of their column, and their zone."""
     import pandas as pd
 
     if time is not None and time not in frame.columns:
@@ -252,10 +252,10 @@ def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str
 
 
 def _numbers(column: pd.Series) -> Floats | None:
-    """A column as floats, NaN where something is missing; None if it is not all numbers.
+    """Convert a column to floats, with NaN for missing values; None if not all are numbers.
 
-    The type that a column has decides nothing: a number that is too large for 64 bits makes a
-    column of objects in pandas, and how large a private number is must not show in a refusal.
+    This does not depend on the column's type: a number too large for 64 bits makes a column of
+    objects in pandas, and a refusal must not reveal how large a private number is.
     """
     import pandas as pd
 
@@ -289,7 +289,7 @@ def _no_numbers(column: Any, where: str) -> InputError:
 def _from_long(
     labels: NDArray[Any], power: Floats, moments: Ints, where: str
 ) -> tuple[Floats, tuple[str, ...], Ints]:
-    """Values by time and load; every time must have every load once."""
+    """Arrange values by time and load; every time must have every load once."""
     times, row = np.unique(moments, return_inverse=True)
     names, column = np.unique(labels, return_inverse=True)
     place = row * len(names) + column
@@ -304,7 +304,7 @@ def _from_long(
 
 
 def _buses(names: tuple[str, ...], network: Network, where: str) -> Ints:
-    """The bus of every load: columns are all called like loads of the file, or all like buses."""
+    """Find the bus of every load; names are all those of the file's loads, or all of buses."""
     source = network.source
     loads = getattr(module_of(source.kind), "load_places", None) if source is not None else None
     known: dict[str, int] = {} if loads is None else loads(source.data)
@@ -324,7 +324,7 @@ def _buses(names: tuple[str, ...], network: Network, where: str) -> Ints:
 
 
 def _some(names: Any, among: Bools | None) -> str:
-    """A few names, in the order of the table."""
+    """List a few names, in the order of the table."""
     chosen = [n for n, k in zip(names, among, strict=True) if k] if among is not None else [*names]
     return ", ".join(repr(name) for name in chosen[:_SHOWN]) + (
         ", ..." if len(chosen) > _SHOWN else ""

@@ -1,6 +1,6 @@
-"""What a planned release of load series takes for granted, and what is unusual about it.
+"""The assumptions of a planned release of load series, and warnings about unusual ones.
 
-Public facts alone decide both: the clock, the number of loads, their range, generators and the
+Only public facts decide both: the clock, the number of loads, their range, generators and the
 guarantee.
 """
 
@@ -34,7 +34,7 @@ _LEFT_OUT = {
 
 
 def assumed(prepared: Prepared, options: Series) -> dict[str, str]:
-    """What the release takes for granted, by a short name each."""
+    """Return the assumptions of the release, by a short name each."""
     frame, clock = prepared.frame, prepared.frame.clock
     first = datetime.fromtimestamp(clock.start, UTC).date()
     moving = {ENTRY: "one value", ALTOGETHER: "all values of one load"}.get(
@@ -53,7 +53,7 @@ def assumed(prepared: Prepared, options: Series) -> dict[str, str]:
         + _total_error(prepared, options.waves),
         "hours": "each is moved to the nearest loads that the network can serve"
         if options.hours == "all"
-        else "nobody looks whether the network can serve them",
+        else "not checked: the network may not be able to serve them",
     }
     if options.texture:
         found["texture"] = f"a model adds a spread of {options.texture:.3g} of each load's level"
@@ -61,7 +61,7 @@ def assumed(prepared: Prepared, options: Series) -> dict[str, str]:
 
 
 def unusual(public: PublicNetwork, prepared: Prepared, options: Series) -> Iterator[str]:
-    """What looks like a slip, a sentence each; no private value decides it."""
+    """Yield a warning for each thing that looks like a mistake; reads no private value."""
     frame = prepared.frame
     error = _mean_error(prepared)
     if error >= prepared.typical:
@@ -87,13 +87,13 @@ def unusual(public: PublicNetwork, prepared: Prepared, options: Series) -> Itera
 
 
 def _mean_error(prepared: Prepared) -> float:
-    """How far the mean of a load is off on average, MW: Laplace noise is off by its scale."""
+    """Compute the mean error of a load's mean, MW: that of Laplace noise is its scale."""
     scale = prepared.queries["year"].scale(prepared.epsilons["year"])
     return scale / prepared.frame.clock.size
 
 
 def _total_error(prepared: Prepared, waves: int) -> str:
-    """How far noise alone moves the total of an hour: every wave adds its noise to each slot."""
+    """Describe how far noise alone moves the total of an hour: every wave adds its noise."""
     if "totals" not in prepared.epsilons:
         return ""
     scale = prepared.queries["totals"].scale(prepared.epsilons["totals"])
