@@ -31,12 +31,12 @@ import numpy as np  # noqa: E402
 import gridveil.grid as gg  # noqa: E402
 from gridveil.grid.model.population import Population  # noqa: E402
 from gridveil.grid.opf.angles import AngleModel  # noqa: E402
+from gridveil.grid.opf.batch_simplex import applies, solve_together  # noqa: E402
 from gridveil.grid.opf.certificates import certify  # noqa: E402
 from gridveil.grid.opf.engine import solve_population  # noqa: E402
 from gridveil.grid.opf.formulation import Settings  # noqa: E402
 from gridveil.grid.opf.highs import LinearModel, Outcome, add_all, solve_lazily  # noqa: E402
 from gridveil.grid.opf.quadratic import QuadraticModel  # noqa: E402
-from gridveil.grid.opf.together import applies, solve_together  # noqa: E402
 from gridveil.grid.opf.workers import formulate  # noqa: E402
 
 RATIOS = {"rts96": 30, "case1354_pegase": 100, "case2869_pegase": 300}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from gridveil.grid.io.places import file_places
+from gridveil.grid.io.coordinates import file_places
 from gridveil.grid.model.network import Network
 from gridveil.report.charts import WIDTH
 from gridveil.report.labels import label

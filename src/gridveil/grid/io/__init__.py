@@ -1,38 +1,39 @@
-"""Networks in and out: one module a format, all with the same three functions.
+"""Read and write networks: one module for each format, all with the same functions.
 
 Every module has
 
 - ``read(source) -> Network``, which puts a `Source` of its kind into ``network.source``;
-- ``write(network, path)``, which changes nothing but what was changed in the network;
+- ``write(network, path)``, which changes only what was changed in the network;
 - ``write_release(network, path, parameters)``, which builds the file from an allow-list for the
-  private parameters and copies nothing else; without a path it builds it and writes nothing;
+  private parameters and copies nothing else; if the path is None it builds the file and writes
+  nothing.
 
-and may have ``strip(data, parameters, protected) -> data``: what is left of ``source.data`` once
-the parameters and all that copies, bounds or was computed from them is out. Both take a name or a
-sequence of names; of several parameters whatever any of them drops is dropped. Elements that are
-not `protected` keep what the parameter alone would have dropped of them. ``network.split``
-keeps the source of a format with `strip` and drops that of any other, so that no private number
-hides in a public network.
+A module may have ``strip(data, parameters, protected) -> data``: ``source.data`` without the
+parameters and everything that copies, bounds or was computed from them. `strip` and `write_release`
+take a name or a sequence of names; with several parameters, whatever any of them drops is dropped.
+Elements that are not `protected` keep what only that parameter would have dropped.
+``network.split`` keeps the source of a format with `strip` and drops that of any other, so that no
+private number remains in a public network.
 
-A format that has `strip` has ``columns(data)`` too: the tables and columns of a file, for the list
-of those that a release does not have as they were (`fates`).
+A format that has `strip` also has ``columns(data)``: the tables and columns of a file, from which
+`fates` lists those that a release changes.
 
-``models(data)`` is what a file itself has for models that a release may serve, as arrays of a
-population, or None; PyPSA has it (its snapshots).
+``models(data)`` returns the models that a file itself contains and a release may serve, as arrays
+of a population, or None; PyPSA has it (its snapshots).
 
-``set_points(data)`` are those of all units in the order of the network (MW), for an owner who
-declares them public; PyPSA has none.
+``set_points(data)`` returns the set points of all units in the order of the network (MW), for an
+owner who declares them public; PyPSA has none.
 
-``limit_names(data)`` are the limits that lines have beside their capacity: durations, sides,
-further ratings. MATPOWER, PSS/E, CGMES and powsybl have it.
+``limit_names(data)`` returns the names of the limits that lines have besides their capacity:
+durations, sides, further ratings. MATPOWER, PSS/E, CGMES and powsybl have it.
 
 ``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
-and what to do; pandapower has it.
+and what to do; pandapower, CGMES and powsybl have it.
 
-A format whose impedances are given on ratings also has ``published_impedance(data)``: which
-branches these are, and their impedances in stripped data. If capacities are private `strip` leaves
-few digits of them (`coarse`): 11.2% on 37.3 MVA, put on another base with all digits, would give
-both numbers away.
+A format whose impedances are relative to ratings also has ``published_impedance(data)``: which
+branches these are, and their impedances in stripped data. If capacities are private, `strip` keeps
+few digits of them (`coarse`): 11.2% on 37.3 MVA, converted to another base with all digits, would
+reveal both numbers.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ if TYPE_CHECKING:
     from gridveil.grid.model.network import Network
 
 Protected = Mapping[str, NDArray[np.bool_]]
-"""Elements of which a private parameter is protected, if its owner declared the others public."""
+"""The elements whose value of a private parameter is protected; the owner made the others public.
+
+Parameters that are not listed are protected for all elements.
+"""
 
 SUFFIXES = {
     ".m": "matpower",
@@ -70,17 +74,17 @@ SUFFIXES = {
     ".zip": "cgmes",
     **dict.fromkeys((".xiidm", ".iidm", ".uct", ".txt"), "powsybl"),
 }
-"""Formats by the ends of their files; of several ends the first is what a release is written as."""
+"""Formats by the suffixes of their files; a release is written with a format's first suffix."""
 OBJECTS = {"pandapower": "pandapower", "pypsa": "PyPSA", "powsybl": "pypowsybl", "cgmes": "CGMES"}
-"""Formats that other packages read, whose objects may be networks, as people write them."""
+"""The formats that other packages read, with the names that people use for them."""
 PACKAGES = {"powsybl": "pypowsybl"}
-"""What a package is called where it is not called as its format."""
-_OTHER_LOGS = {"pypowsybl": ("powsybl",)}  # logs whose names do not begin with the package's
+"""Packages whose name differs from that of their format."""
+_OTHER_LOGS = {"pypowsybl": ("powsybl",)}  # logs whose names do not start with the package's
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where a network came from, and what its format needs to write it back.
+    """The file or object that a network came from, with what its format needs to write it back.
 
     Parameters
     ----------
@@ -88,20 +92,20 @@ class Source:
         The format: ``"matpower"``, ``"pandapower"``, ``"pypsa"``, ``"psse"``, ``"cgmes"`` or
         ``"powsybl"``.
     data
-        What the format's module keeps; its own business.
+        What the format's module keeps; only that module reads it.
     private
-        The parameters that were taken out of `data` by `strip`; empty: none was. A network with
-        parameters taken out is only ever written as a release of these.
+        The parameters that `strip` removed from `data`; empty if none were. A network without these
+        is only ever written as a release of them.
     protected
-        Which elements a parameter was taken out of, by parameter; of all where nothing is said.
+        The elements whose value was removed, by parameter; all elements if it is not listed.
     dispatch
         Set points of all units (MW) that a release publishes, if its owner declared them public.
     limit_ratios
         Public ratios of a line's further limits to its capacity, by their `limit_names`; 1 for
-        those without one.
+        those that are not listed.
     models
-        Models that were read beside the network, as arrays of a population; None if none were, or
-        `data` has them.
+        Models that were read with the network, as arrays of a population; None if none were, or if
+        they are in `data`.
     """
 
     kind: str
@@ -114,7 +118,7 @@ class Source:
 
 
 def module_of(kind: str) -> Any:
-    """The module that reads and writes a format, loaded when it is first needed."""
+    """Return the module that reads and writes a format, loaded when it is first needed."""
     try:
         return importlib.import_module(f"gridveil.grid.io.{kind}")
     except ImportError as error:
@@ -125,7 +129,7 @@ def module_of(kind: str) -> Any:
 
 
 def coarse(values: ArrayLike, digits: int = 3) -> NDArray[np.float64]:
-    """Numbers with three digits: nearer than any maker warrants an impedance.
+    """Round numbers to three digits, more than any manufacturer guarantees of an impedance.
 
     >>> coarse([0.123456, -98765.0, 0.0]).tolist()
     [0.123, -98800.0, 0.0]
@@ -135,12 +139,12 @@ def coarse(values: ArrayLike, digits: int = 3) -> NDArray[np.float64]:
 
 
 def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
-    """A column as floats of its own, NaN where an entry is missing.
+    """Copy a column as floats, with NaN for missing entries.
 
     Raises
     ------
     InputError
-        If an entry is not a number, by the column's name: what the entry is may be private.
+        If an entry is not a number. It names the column only: the entry may be private.
     """
     import pandas as pd
 
@@ -149,17 +153,17 @@ def real(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
         if numbers.dtype.kind != "c":
             return np.array(numbers.to_numpy(dtype=float, na_value=np.nan))
     except (TypeError, ValueError):
-        pass  # whose words would show the entry
+        pass  # its message would show the entry
     raise InputError(f"{name} has entries that are not numbers.", remedy="Correct them.")
 
 
 def over(value: float, by: float) -> float:
-    """A quotient; not a number where there is none, which the check of a network finds."""
+    """Divide; return NaN for a division by zero, which the check of a network finds."""
     return value / by if by else math.nan
 
 
 def numbered(names: Iterable[str]) -> tuple[str, ...]:
-    """Names made unique: the second of a kind gets ``#2``.
+    """Make names unique: the second occurrence of a name gets ``#2``.
 
     >>> numbered(["a", "b", "a"])
     ('a', 'b', 'a #2')
@@ -176,9 +180,9 @@ def numbered(names: Iterable[str]) -> tuple[str, ...]:
 def unlogged(kind: str) -> Iterator[None]:
     """Keep the package of a format from logging: PyPSA's log shows the tables that it reads.
 
-    Some modules set a level of their own, which that of their package does not change. Warnings of
-    the packages (of pandas to pandapower, for example) are not for the owner, and would bury what
-    is: they are not shown either.
+    Some modules set their own level, which that of their package does not change. The packages'
+    warnings (of pandas to pandapower, for example) are hidden too: they are not for the owner, and
+    would bury those that are.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -210,11 +214,11 @@ def _silent_logs(kind: str) -> Iterator[None]:
 
 @contextmanager
 def writable(kind: str) -> Iterator[None]:
-    """Say that a network can't be written where its own package fails at it."""
+    """Raise `InputError` if the network's own package fails to write it."""
     try:
         yield
     except OSError:
-        raise  # a disk that is full, or a place that may not be written
+        raise  # a full disk, or a place that may not be written to
     except Exception as error:  # noqa: BLE001 - odd values fail in many ways inside the packages
         raise InputError(
             f"{OBJECTS[kind]} can't write this network ({type(error).__name__}).",
@@ -224,7 +228,7 @@ def writable(kind: str) -> Iterator[None]:
 
 
 def optional_library(kind: str) -> Any:
-    """The optional package of a format, loaded when it is first needed."""
+    """Import the optional package of a format when it is first needed."""
     try:
         return importlib.import_module(PACKAGES.get(kind, kind))
     except ImportError as error:
@@ -236,7 +240,7 @@ def optional_library(kind: str) -> Any:
 
 
 def source_of(network: Network, kind: str) -> Source:
-    """The source of a network that came from this format, or `InputError`."""
+    """Return the source of a network of this format, or raise `InputError`."""
     source = network.source
     if not isinstance(source, Source) or source.kind != kind:
         raise InputError(
@@ -247,7 +251,7 @@ def source_of(network: Network, kind: str) -> Source:
 
 
 def protected_elements(network: Network, parameter: str, count: int) -> NDArray[np.bool_]:
-    """Which of `count` elements a parameter is protected of; all where nothing else is declared."""
+    """Mark the elements (of `count`) whose value of a parameter is protected; by default all."""
     source = network.source
     known = source.protected if isinstance(source, Source) else {}
     return known.get(parameter, np.ones(count, dtype=np.bool_))
@@ -259,7 +263,7 @@ OPTIONS = {
     "full_availability": ("pypsa",),
     "max_loading": ("pandapower",),
 }
-"""What readers can be asked for, and the formats that have it."""
+"""The options of `read_case`, and the formats that have each."""
 
 
 def read_case(
@@ -281,12 +285,12 @@ def read_case(
     snapshot
         PyPSA: which snapshot to read; needed if there are several.
     snapshots
-        PyPSA, and pandapower with net.profiles: read several: ``"all"``, ``"every 24h"``, a file
-        with one per line, or a list. They are the models of a release for which no population is
-        given; those of PyPSA stay in its file.
+        PyPSA, and pandapower with net.profiles: several snapshots to read: ``"all"``,
+        ``"every 24h"``, a file with one per line, or a list. A release without a population uses
+        them as its models; those of PyPSA stay in its file.
     full_availability
-        PyPSA: read limits of generators with series of availability at full availability. Needed
-        to release generator limits of such a network.
+        PyPSA: read the limits of generators with series of availability at full availability.
+        Needed to release generator limits of such a network.
     max_loading
         pandapower: the loading in percent that limits lines and transformers for which the net has
         no max_loading_percent. Without it they have no limit.
@@ -294,9 +298,9 @@ def read_case(
     Raises
     ------
     InputError
-        If the kind is unknown, its package is missing, or the network has problems: all of
-        them are named. Whether costs are convex, and values of parameters finite, is not asked
-        here, since they may be private: `problems` tells.
+        If the kind is unknown, its package is missing, or the network has problems: it names them
+        all. Whether costs are convex and values of parameters finite is not checked here, since
+        they may be private: `problems` does that.
     """
     if isinstance(source, str | os.PathLike):
         suffix = Path(source).suffix.lower()
@@ -329,6 +333,6 @@ def read_case(
 
 
 def network_suffix(network: Network) -> str:
-    """How the file of a released network ends, by the format that it came from."""
+    """Return the suffix of a released network's file, by the format that it came from."""
     kind = network.source.kind if isinstance(network.source, Source) else "matpower"
     return next(suffix for suffix, name in SUFFIXES.items() if name == kind)

@@ -1,9 +1,9 @@
-"""What an owner declares public beside the file: set points of units, and ratios of limits.
+"""What an owner declares public in addition to the file: set points of units, ratios of limits.
 
-Many files have several limits for a line: of durations (20 min), of sides, of ratings A, B and C.
-They are one asset and one private number, the capacity. A release has the released capacity in the
-place of each, times a ratio that the owner gives as public, or 1. A ratio is never computed from
-the limits of the file.
+Many files have several limits for a line: for durations (20 min), for sides, ratings A, B and C.
+They belong to one asset and are one private number, the capacity. In a release each of them is the
+released capacity times a ratio that the owner declares public, or times 1. A ratio is never
+computed from the limits of the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST = 10.0
 
 
 def read_ratios(given: Any) -> dict[str, float]:
-    """Ratios of limits by name, checked; durations in seconds.
+    """Read and check ratios of limits by name; durations are converted to seconds.
 
     >>> read_ratios("20min=1.1, side2=1.05")
     {'1200s': 1.1, 'side2': 1.05}
@@ -67,15 +67,15 @@ def _ratio(given: Any) -> float:
 def with_declared(
     stripped: Source | None, source: object, *, dispatch: bool, ratios: Ratios
 ) -> Source | None:
-    """A stripped source with what the owner declares: set points of the file, and ratios.
+    """Add what the owner declares public (the file's set points, ratios) to a stripped source.
 
     Raises
     ------
     InputError
-        If the file has no set points, or no such limits; or if its models tell private loads.
+        If the file has no set points or no such limits, or if its models reveal private loads.
     """
     if stripped is not None and stripped.models is not None and "load" in stripped.private:
-        # Of a bus with several loads the mean of their profiles tells their sizes.
+        # For a bus with several loads, the mean of their profiles reveals their sizes.
         raise InputError(
             "Loads are private, and they vary over the snapshots.",
             remedy="Release them as series (--parameter load --series FILE), or leave --snapshots "

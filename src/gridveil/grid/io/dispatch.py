@@ -1,4 +1,4 @@
-"""Set points and reactive limits for a released file: from public and released numbers alone."""
+"""Set points and reactive limits for a released file, from public and released numbers only."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from gridveil.grid.io import Source, protected_elements
 from gridveil.grid.model.network import Bools, Floats, Generators, Ints, Network
 
 ENDLESS_MW = 1e8
-"""From here on a limit is none."""
+"""A limit of this size or more counts as no limit."""
 
 REACTIVE = 0.75
-"""Mvar a MW of a unit's largest output, where its reactive limits can't be published."""
+"""Mvar per MW of a unit's largest output, if its reactive limits can't be published."""
 
 _STEPS = 80
-"""Newton steps at most; some 20 are enough for most networks."""
+"""The most Newton steps; about 20 are enough for most networks."""
 
 _CLOSE = 1e-7
-"""How close to the least loss is close enough, in loads of a mean bus."""
+"""The tolerance of the least loss, in units of a mean bus load."""
 
 _NEAR = 1e6
-"""Ends of a branch are one place if they are nearer than those of a median one by this factor."""
+"""The largest weight of a branch, as a multiple of the median one; keeps the matrix well scaled."""
 
 
 def reactive_reach(network: Network) -> Floats:
-    """How much reactive power every unit may give or take (Mvar), where that can't be published.
+    """Compute substitutes for the units' reactive limits (Mvar), if these can't be published.
 
-    Reactive limits are a fixed share of the active ones in many files, and tell these exactly. If
+    In many files reactive limits are a fixed share of the active ones, and reveal them exactly. If
     active limits are private, a release has a public share of the released ones instead (a power
     factor of 0.8).
     """
@@ -40,19 +40,19 @@ def reactive_reach(network: Network) -> Floats:
 
 
 def _rounded(power: Floats) -> Floats:
-    """Powers with four decimals, or with five digits if that is more: some networks are small."""
+    """Round powers to four decimals, or to five digits for small powers if that is more."""
     size = np.where((power != 0) & np.isfinite(power), np.abs(power), 1.0)
     unit = 10.0 ** (4 + np.maximum(0.0, -np.floor(np.log10(size))))
     return np.asarray(np.where(np.isfinite(power), np.round(power * unit) / unit, power))
 
 
 def without_reactive_copies(network: Network, private: Collection[str]) -> Network:
-    """The network with reactive power that tells nothing of private parameters.
+    """Replace reactive power that would reveal private parameters.
 
-    Private loads have a public ratio of the released active ones, 0 by default, if their reactive
-    power is not released itself. Of private
-    generator limits the sides that have a limit are left, with that of `reactive_reach`. Elements
-    that are declared public keep theirs.
+    If loads are private and reactive loads are not released themselves, these become a public ratio
+    (0 by default) of the released active loads. If generator limits are private, only the signs of
+    the reactive limits are kept, with sizes from `reactive_reach`. Elements that are declared
+    public keep theirs.
     """
     buses, units = network.buses, network.generators
     if "load" in private and "reactive_load" not in private:
@@ -73,7 +73,7 @@ def without_reactive_copies(network: Network, private: Collection[str]) -> Netwo
 
 
 def sides_of_limits(units: Generators, hidden: Bools) -> Generators:
-    """`hidden` units with 1, 0 or -1 for their reactive limits: the public sides alone."""
+    """Replace the reactive limits of `hidden` units by 1, 0 or -1: only their sign is public."""
     low, high = (
         np.where(hidden & ~np.isinf(limit), side * (side * limit > 0), limit) + 0.0
         for limit, side in ((units.q_min, -1.0), (units.q_max, 1.0))
@@ -82,20 +82,20 @@ def sides_of_limits(units: Generators, hidden: Bools) -> Generators:
 
 
 def released_dispatch(network: Network) -> Floats:
-    """The set points of a released file (MW): those declared public, else `light_dispatch`."""
+    """Return the set points of a released file (MW): those declared public, or `light_dispatch`."""
     source = network.source
     public = source.dispatch if isinstance(source, Source) else None
     return light_dispatch(network) if public is None else public
 
 
 def light_dispatch(network: Network) -> Floats:
-    """One output for every unit (MW), which covers the load with as little flow as can be.
+    """Choose outputs of all units (MW) that cover the load with as little flow as possible.
 
-    A set point in a file is often the result of an optimisation with the private values in it: of
-    a line that is full it tells the capacity. So a release has these instead, from which a power
-    flow can start. The sum of reactance times squared flow over all branches is the least that the
-    limits of the units allow; no limit of a branch has a part in it. If the units of an island
-    can't cover its load, they are all at the limit that comes closest.
+    A set point in a file is often the result of an optimisation with the private values: if a line
+    is full, it reveals the capacity. So a release has these set points instead, from which a power
+    flow can start. They minimise the sum of reactance times squared flow over all branches within
+    the limits of the units; limits of branches are not used. If the units of an island can't cover
+    its load, they are all at the limit that comes closest.
     """
     buses, units = network.buses, network.generators
     island, on = network.islands(), units.in_service
@@ -122,7 +122,7 @@ def light_dispatch(network: Network) -> Floats:
 
 
 def _bounds(network: Network, load: float) -> tuple[Floats, Floats]:
-    """Limits of units in the order of their size; an endless one is more than all can ask for."""
+    """Return lower and upper limits of units; one without an end becomes larger than any need."""
     units = network.generators
     low, high = np.minimum(units.p_min, units.p_max), np.maximum(units.p_min, units.p_max)
     ends = np.concatenate([low, high])
@@ -132,14 +132,14 @@ def _bounds(network: Network, load: float) -> tuple[Floats, Floats]:
 
 
 class _Laplacian:
-    """The matrix of one over reactance at the buses of `used`, and units at `bus`."""
+    """The Laplacian with weights one over reactance of the `used` buses, and the units' buses."""
 
     def __init__(self, network: Network, used: Bools, bus: Ints) -> None:
         lines, place = network.branches, np.cumsum(used) - 1
         a, b = lines.from_bus, lines.to_bus
         joins = lines.in_service & (lines.reactance != 0) & used[a] & used[b]
         a, b = place[a[joins]], place[b[joins]]
-        # A series capacitor has a negative reactance; what counts is how far away its ends are.
+        # A series capacitor has a negative reactance; only its size counts here.
         weight = 1.0 / np.abs(lines.reactance[joins])
         weight = np.minimum(weight / np.median(weight), _NEAR) if len(weight) else weight
         ends = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
@@ -149,23 +149,23 @@ class _Laplacian:
         self.used, self.at = used, place[bus]
 
     def _sum(self, values: Floats) -> Floats:
-        """Values of units, added up at buses."""
+        """Sum values of units by bus."""
         return np.bincount(self.at, values, self.size).astype(np.float64)
 
     def lightest(self, need: Floats, start: Floats, down: Floats, up: Floats) -> Floats:
-        """The outputs with the least loss, from `start`, which may go `down` and `up` by so much.
+        """Find the outputs with the least loss; they may move `down` and `up` from `start`.
 
         With the matrix L, potentials t and outputs p, the flows with the least loss that cover the
         load have ``L t = p - load``; a unit between its limits is at a bus of potential 0, one at
         its upper limit at a lower potential. This is an interior point method: a Newton step
-        eliminates the outputs, and solves L with something added to its diagonal at units. All its
-        points keep the limits and cover the load, so that any of them is a dispatch.
+        eliminates the outputs, and solves L with terms added to its diagonal at units. All its
+        points meet the limits and cover the load, so that any of them is a dispatch.
         """
         load = need[self.used]
         scale = float(np.abs(load).sum() + np.abs(start).sum()) / self.size or 1.0
         load, p, down, up = load / scale, start / scale, down / scale, up / scale
         even, t = p, np.zeros(self.size)
-        # Units at one bus share by their ranges: else nothing would say how.
+        # A small term divides the output among units at one bus, in proportion to their ranges.
         share = 1e-6 / (down + up)
         below = above = np.ones(len(p))
         for _ in range(_STEPS):
@@ -189,7 +189,7 @@ class _Laplacian:
         return p * scale
 
     def _solved(self, added: Floats, right: Floats) -> Floats | None:
-        """Potentials, with `added` to the diagonal at units; none if numbers can't hold them."""
+        """Solve for potentials with `added` on the diagonal at units; None if that fails."""
         try:
             factors = splu(
                 csc_array(self.matrix + diags_array(self._sum(added))),
@@ -202,6 +202,6 @@ class _Laplacian:
 
 
 def _reach(*pairs: tuple[Floats, Floats]) -> float:
-    """The longest step, at most 1, that keeps all values positive by a little."""
+    """Return the longest step, at most 1, that keeps all values positive with a small margin."""
     ratios = [0.995 * float((v[d < 0] / -d[d < 0]).min()) for v, d in pairs if (d < 0).any()]
     return min(1.0, *ratios) if ratios else 1.0

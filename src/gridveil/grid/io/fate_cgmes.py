@@ -1,4 +1,4 @@
-"""The table of `fates` for CGMES: classes are its tables, and properties its columns."""
+"""Which columns of CGMES a release keeps; classes count as tables, and properties as columns."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ OWNED += (
     f"CurveData {UNITS} OperationalLimitType LoadResponseCharacteristic "
     "NonlinearShuntCompensatorPoint"
 )
-"""Classes of parts of other elements."""
+"""Classes whose resources are parts of other elements."""
 
 KEPT: dict[str, str] = {
     "FullModel": "profile scenarioTime",

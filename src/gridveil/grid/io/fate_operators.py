@@ -1,4 +1,4 @@
-"""The tables of `fates` for the files of operators: XIIDM (and what becomes XIIDM), PSS/E."""
+"""Which columns of XIIDM (and of files read as XIIDM) and PSS/E a release keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of `fates`: which columns a release keeps, and what becomes of the others, and why."""
+"""Which columns of each format a release keeps, and what happens to the others and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of the table of `fates`, and the reasons in it."""
+"""The `Rule` class of `fate_table`, and the reasons that its rules give."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal
 Fate = Literal["released", "rewritten", "dropped"]
 
 EVERY = "capacity load generator_limit cost"
-"""Whatever is private, and of elements of which nothing is."""
+"""Marks a rule that applies to all elements, whichever parameters are private."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A fate of columns, and the private parameters that bring it about.
+    """What happens to some columns if one of these parameters is private, and why.
 
-    With `some` it is that of some elements only: the column is copied for the others.
+    With `some` it happens to some elements only: for the others the column is copied.
     """
 
     tables: str

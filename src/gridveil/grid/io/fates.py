@@ -1,10 +1,11 @@
-"""What becomes of every column of a network's file in a release, by one table (`fate_table`).
+"""What happens to every column of a network's file in a release (its fate), from `fate_table`.
 
-Writers copy what `copied` says, and nothing else. The statement, the report, the command line and
-the documentation list the rest by `changes`: each column with its fate and the reason.
+Writers copy the columns that `copied` returns, and nothing else. The statement, the report, the
+command line and the documentation list the rest from `changes`: each column with its fate and the
+reason.
 
-A column that is not in the table may copy a private value, so it is dropped, and listed too. The
-list depends on which tables and columns there are, never on what is in them.
+A column that is not in `fate_table` may copy a private value, so it is dropped, and listed too. The
+list depends on which tables and columns a file has, never on their contents.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from gridveil.grid.io.fate_words import DISPATCH, EVERY, RATED_A, RATED_AS, UNRE
 
 Bools = NDArray[np.bool_]
 CHANGED = "changed_columns"
-"""The statement's key of the list."""
+"""The statement's key for the list of changes."""
 FATES: tuple[Fate, ...] = ("dropped", "released", "rewritten")
-"""From strong to weak: of several private parameters the strongest decides."""
+"""From strong to weak: if several private parameters change a column, the strongest fate wins."""
 TIMES = "Ratios that are declared public multiply it."
 KEPT_ROWS = "Elements that are declared public keep theirs."
 
 
 @dataclass(frozen=True)
 class Change:
-    """Columns of one table that a release does not have as they were.
+    """Columns of one table that a release changes, and why.
 
     Parameters
     ----------
     table, columns
-        Which ones, in the words of their format.
+        Their names in the file's format.
     fate
         ``"released"`` (with noise), ``"rewritten"`` (from public and released data), ``"dropped"``.
     reason
@@ -50,7 +51,7 @@ class Change:
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        """As the statement has it."""
+        """Return it in the form of the statement."""
         return {**asdict(self), "columns": list(self.columns)}
 
 
@@ -70,9 +71,9 @@ def _rules(kind: str, table: str, column: str, parameters: Sequence[str]) -> Ite
 
 
 def copied(kind: str, table: str, parameters: Sequence[str]) -> tuple[str, ...]:
-    """Columns of a table that a release of these parameters has as they were.
+    """Return the columns of a table that a release of these parameters copies.
 
-    Some elements of a column may still be changed: `fate_of` says that.
+    Some elements of a copied column may still be changed: see `fate_of`.
     """
     kept = _words(KEPT[kind].get(table, ""))
     return tuple(
@@ -83,14 +84,14 @@ def copied(kind: str, table: str, parameters: Sequence[str]) -> tuple[str, ...]:
 def row_groups(
     parameters: Sequence[str], protected: Mapping[str, Bools]
 ) -> Iterator[tuple[tuple[str, ...], Bools]]:
-    """The rows of a table of which fewer than all parameters are protected, by which these are.
+    """Yield groups of rows with fewer private parameters than others, and these parameters.
 
     Parameters
     ----------
     parameters
-        What is private.
+        The private parameters.
     protected
-        The rows of which a parameter is protected; of all where nothing is said.
+        The rows whose value of a parameter is protected; all rows if it is not listed.
     """
     partial = [name for name in parameters if name in protected]
     if not partial:
@@ -104,7 +105,7 @@ def row_groups(
 
 
 def fate_of(kind: str, table: str, column: str, parameters: Sequence[str]) -> Rule | None:
-    """What becomes of a column that is not copied; None for one that is."""
+    """Return the rule that changes a column, or None if it is copied."""
     found = list(_rules(kind, table, column, parameters))
     if found:
         return min(found, key=lambda rule: FATES.index(rule.fate))
@@ -122,7 +123,7 @@ def changes(
     dispatched: bool = False,
     ratios: bool = False,
 ) -> tuple[Change, ...]:
-    """All columns of a file that its release does not have as they were, with the reasons.
+    """List all columns of a file that its release changes, with the reasons.
 
     Parameters
     ----------
@@ -131,9 +132,9 @@ def changes(
     present
         The columns that the file has, by table.
     parameters
-        What is private.
+        The private parameters.
     partial
-        The parameters that are private of some elements only.
+        The parameters that are private for some elements only.
     dispatched
         Whether set points of units are declared public, and kept.
     ratios
@@ -158,17 +159,17 @@ def changes(
 
 
 def _kept(kind: str, table: str, column: str, parameters: Sequence[str]) -> bool:
-    """Whether an element of which only these are private keeps its entry of a column."""
+    """Say whether an element keeps its entry of a column if only these parameters are private."""
     return fate_of(kind, table, column, parameters) is None
 
 
 def _plain(name: str) -> str:
-    """A name as it is, if it is one: people's own columns may be called anything."""
+    """Return a plain name, or "(other)": users' own columns may have any text as a name."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]{0,40}\*?", name) else "(other)"
 
 
 def lines(found: Sequence[Change]) -> Iterator[tuple[Fate, str, str]]:
-    """The list for people: a fate, the columns that have it for one reason, and the reason."""
+    """Yield the list for people: a fate, the columns that have it for one reason, the reason."""
     for fate in FATES:
         reasons: dict[str, list[str]] = {}
         for one in found:

@@ -1,4 +1,4 @@
-"""Populations as Parquet files: one row per model, one list column per array."""
+"""Read and write populations as Parquet files: one row per model, one list column per array."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gridveil.errors import InputError
 Floats = NDArray[np.float64]
 
 KEY = b"gridveil.population"
-"""Where the metadata of a file holds the names of elements and what is private."""
+"""The key of a file's metadata for the names of elements and the private parameters."""
 
 MODEL = "model"
 
@@ -51,18 +51,18 @@ def write(
 def read(
     path: str | os.PathLike[str], names: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Floats], int, tuple[str, ...]]:
-    """Arrays, number of models and private parameters of a file that fits these names."""
+    """Read a file for these elements: arrays, number of models and private parameters."""
     if not os.path.exists(path):
         raise InputError(
             f"There is no population at {Path(path)}.",
             remedy="gridveil grid population makes one; or check the path.",
         )
     try:
-        # Not `read_table`, which reads no file that has a name twice.
+        # Not `read_table`, which fails on a file with a column name twice.
         with pq.ParquetFile(Path(path)) as file:
             table = file.read()
         present = list(table.column_names)
-    except (OSError, ValueError, pa.ArrowException) as error:  # also names that are no UTF-8
+    except (OSError, ValueError, pa.ArrowException) as error:  # also names that are not UTF-8
         raise InputError(
             f"{Path(path).name} can't be read as Parquet: {error}.", remedy="Check the file."
         ) from None
@@ -104,7 +104,7 @@ def _about(table: Any, file: str) -> dict[str, Any]:
 
 
 def _private(stored: Any) -> tuple[str, ...]:
-    # None or a single name in files of before, when one parameter at most could be private.
+    # Older files have None or a single name: at most one parameter could be private.
     if stored is None or isinstance(stored, str):
         return () if stored is None else (stored,)
     if not isinstance(stored, list):
@@ -117,7 +117,7 @@ def _matrix(column: Any, name: str, width: int) -> Floats:
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or _is_fixed(kind)):
         raise InputError(
             f"Column {name} holds {kind}, not lists of numbers.",
-            remedy="Give a list a model: one number an element.",
+            remedy="Give one list for each model, with one number for each element.",
         )
     if set(pc.list_value_length(column).to_pylist()) - {width}:
         raise InputError(

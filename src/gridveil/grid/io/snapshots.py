@@ -1,4 +1,4 @@
-"""Which times of a file with series are read, as its owner asks for them."""
+"""Choose the snapshots to read from a file with time series."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from gridveil.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-_HOW = "all, every 24h, or a file with one snapshot a line"
+_HOW = "all, every 24h, or a file with one snapshot per line"
 
 
 def chosen(known: pd.Index[Any], asked: str | Path | Sequence[Any], what: str) -> tuple[Any, ...]:
-    """The snapshots that were asked for, in the order of the file.
+    """Return the snapshots that were asked for, in the order of the file.
 
     Parameters
     ----------
     known
-        All that the file has.
+        All snapshots of the file.
     asked
         ``"all"``; ``"every 24h"``, by time, or ``"every 24"``, by number; a file with one snapshot
-        a line; or the snapshots themselves.
+        per line; or the snapshots themselves.
     what
-        What has them, for errors: ``"PyPSA network"``.
+        What has the snapshots, for errors: ``"PyPSA network"``.
     """
     if isinstance(asked, str) and asked.strip() == "all":
         return tuple(known)

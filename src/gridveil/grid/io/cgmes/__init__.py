@@ -1,20 +1,20 @@
-"""CGMES: the profiles that European operators exchange, in a zip file.
+"""Read and write CGMES: the profiles that European operators exchange, in a zip file.
 
-pypowsybl reads them (CGMES 2.4.15 and 3.0), and the network is the one that `powsybl` makes of its
-XIIDM: the same buses, branches and capacities. What is written are the files themselves:
+pypowsybl reads them (CGMES 2.4.15 and 3.0), and the network is the one that `powsybl` makes from
+its XIIDM: the same buses, branches and capacities. The CGMES files themselves are written:
 
 - **for their owner**: every profile as it was, with changed numbers in it;
-- **a release**: the profiles EQ, SSH and TP, and those of boundaries, built resource by resource
-  from the allow-list of `fates`. States (SV), layouts and positions of diagrams, dynamics are not
-  in it. A zip file has neither times nor packed bytes, and its order follows from public ids.
+- **for a release**: the profiles EQ, SSH and TP, and those of boundaries, built resource by
+  resource from the allow-list of `fates`. States (SV), diagrams and dynamics are left out. The zip
+  file has no times and no compression, and its order follows from public ids.
 
-Limits of a line (`OperationalLimit` of its terminals, or of itself) are one capacity, loads are
-powers of the SSH profile (or those of EQ), generator limits those of generating units. A model with
-HVDC lines, or with loads or machines of other classes than these, is released as XIIDM: a note says
-so.
+All limits of a line (`OperationalLimit` of its terminals, or of itself) are one capacity, loads are
+the powers of the SSH profile (or those of EQ), generator limits are those of generating units. A
+model with HVDC lines, or with loads or machines of other classes than these, is released as XIIDM,
+and a note says so.
 
-Before anything is charged a release with public numbers in the place of private ones is read by
-pypowsybl, and refused if one of them does not come back.
+Before anything is charged, pypowsybl reads a release with public numbers in place of the private
+ones; the release is refused if one of the numbers is lost.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A CGMES model: its network as XIIDM, its RDF, and what is where in it.
+    """A CGMES model: its network as XIIDM, its RDF, and which resources the network's rows are.
 
-    `ids` are the ids of the files by those of the tree, if they differ.
+    `ids` maps ids of the tree to ids of the files, if they differ.
     """
 
     tree: Tree
@@ -80,7 +80,7 @@ class Model:
 
 @unlogged("pypowsybl")
 def read(source: str | os.PathLike[str]) -> Network:
-    """Read a CGMES model in a zip file; another network in one is read as `powsybl` does.
+    """Read a CGMES model in a zip file; `powsybl` reads any other network in a zip file.
 
     Raises
     ------
@@ -105,9 +105,9 @@ def read(source: str | os.PathLike[str]) -> Network:
 
 
 def write(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write the model with nothing changed but what was changed in the network.
+    """Write the model, with only those numbers changed that were changed in the network.
 
-    It is for its owner: names, descriptions and results of the files are in it.
+    It is for its owner: it contains names, descriptions and results of the files.
     """
     model: Model = source_of(network, "cgmes").data
     graph = model.graph.copied()
@@ -116,8 +116,8 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
     changed: Bools = before.branches.capacity != network.branches.capacity
     if np.isinf(network.branches.capacity[changed]).any():
         raise InputError(
-            "A line has no limit that had one, which is not written into CGMES.",
-            remedy="Give it a large one.",
+            "The limit of a line was removed, which can't be written into CGMES.",
+            remedy="Give it a large limit instead.",
         )
     put_limits(graph, model.places, network.branches.capacity, changed, {})
     put_powers(graph, model.places, build(tree)[1])
@@ -127,7 +127,7 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
 def strip(
     model: Model, parameters: str | Sequence[str], protected: Protected | None = None
 ) -> Model:
-    """A new model with what all of `parameters` have on their allow-lists, and nothing else."""
+    """Make a new model with only what the allow-lists of all `parameters` contain."""
     private = check_parameters(parameters)
     own, graph = protected or {}, model.graph
     network, layout = build(model.tree)
@@ -181,7 +181,7 @@ def write_release(
     network
         A network with the released values of `parameters`.
     path
-        Where to; None makes the model, has pypowsybl read it, and leaves nothing.
+        The file; None makes the model, lets pypowsybl read it as a check, and writes nothing.
     parameters
         ``"capacity"``, ``"load"`` or ``"generator_limit"``, or several of them.
     """
@@ -193,7 +193,7 @@ def write_release(
     graph = bare.graph.copied()
     if "capacity" in private:
         own = protected_elements(network, "capacity", len(network.branches))
-        # A public winding of a transformer with private ones was taken out, too.
+        # The limit of a public winding was removed too, if its transformer has private ones.
         changed: Bools = own | (build(bare.tree)[0].branches.capacity != network.branches.capacity)
         changed &= np.isfinite(network.branches.capacity)
         put_limits(graph, bare.places, network.branches.capacity, changed, source.limit_ratios)
@@ -210,7 +210,7 @@ def write_release(
 
 
 def columns(model: Model) -> dict[str, tuple[str, ...]]:
-    """What a model has, class by class, in the words of `fates`."""
+    """List the properties of a model, class by class, with the names that `fates` uses."""
     found: dict[str, dict[str, None]] = {}
     rest: dict[str, None] = {}
     for element in (one for profile in model.graph.profiles for one in profile.root):
@@ -224,28 +224,28 @@ def columns(model: Model) -> dict[str, tuple[str, ...]]:
 
 
 def set_points(model: Model) -> Floats:
-    """Set points of all units, MW."""
+    """Return the set points of all units, MW."""
     return powsybl.set_points(model.tree)
 
 
 def bus_facts(model: Model) -> dict[str, NDArray[Any]]:
-    """Public facts of buses, for rules of what is protected."""
+    """Return public facts of buses, for rules about which elements are protected."""
     return powsybl.bus_facts(model.tree)
 
 
 def limit_names(model: Model) -> tuple[str, ...]:
-    """Sides and durations of limits that lines have."""
+    """Return the sides and durations of the lines' limits."""
     return powsybl.limit_names(model.tree)
 
 
 def why_none(model: Model, parameter: str) -> tuple[str, str] | None:
-    """What the files lack if they have no value of a parameter, and the remedy."""
+    """Say what the files lack if they have no value of a parameter, and the remedy."""
     return powsybl.why_none(model.tree, parameter)
 
 
 @unlogged("pypowsybl")
 def _check(model: Model) -> None:
-    """Have pypowsybl read what a release with public numbers would be; they must come back."""
+    """Let pypowsybl read a release with public numbers, and check that none of them is lost."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.zip"
         _save(model.graph, path)
@@ -265,7 +265,7 @@ def _check(model: Model) -> None:
 
 
 def _values(tree: Tree, ids: dict[str, str]) -> dict[str, dict[str, tuple[float, ...]]]:
-    """Capacities, limits and loads by the ids of the files."""
+    """Collect capacities, limits and loads by the ids of the files."""
     network, layout = build(tree)
     lines, units = network.branches, network.generators
     found: dict[str, dict[str, tuple[float, ...]]] = {"line": {}, "generator": {}, "load": {}}

@@ -1,4 +1,4 @@
-"""Which resources of a CGMES model the rows of a network are, and values that go into them."""
+"""Find the resources of a CGMES model that hold a network's numbers, and write into them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _WITH_LIMITS = {
 
 
 class Unplaced(Exception):
-    """An element of the network that has no place in the files as they are written here."""
+    """An element of the network that can't be written into CGMES files here."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of a branch: its id, the side and duration that ratios name, the MVA of its unit."""
+    """A limit of a branch: its id, the side and duration that ratios refer to, its unit in MVA."""
 
     name: str
     side: str
@@ -39,7 +39,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Ids of resources, row by row of a network.
+    """The ids of the resources that hold a network's numbers, row by row.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Places:
     loads: tuple[str, ...]
 
     def renamed(self, labels: Mapping[str, str]) -> Places:
-        """The same in a graph with other ids; limits that it does not have are left out."""
+        """Return the same for a graph with other ids; limits that it lacks are left out."""
         return Places(
             tuple(
                 tuple(
@@ -75,12 +75,12 @@ class Places:
 
 
 def places(graph: Graph, layout: Layout) -> Places:
-    """Where everything of a network is in its files.
+    """Find the resources of all rows of a network.
 
     Raises
     ------
     Unplaced
-        By a class that can't be written. It depends on classes and references alone.
+        With the name of a class that can't be written. It depends on classes and references only.
     """
     sets: dict[str, list[str]] = {}
     limits: dict[str, list[str]] = {}
@@ -119,7 +119,7 @@ def places(graph: Graph, layout: Layout) -> Places:
 
 
 def load_id(graph: Graph, element: ET.Element) -> str:
-    """The resource that has the power of a load or of the far end of a line."""
+    """Find the resource that has the power of a load or of the far end of a line."""
     name = element.get("id", "")
     if element.tag == "danglingLine":
         name = _property(element, "CGMES.EquivalentInjection")
@@ -127,7 +127,7 @@ def load_id(graph: Graph, element: ET.Element) -> str:
 
 
 def check_shared(found: Places, own: Bools) -> None:
-    """Refuse private limits that two machines share: they are two entries and one number."""
+    """Refuse private limits that two machines share: these are two entries but one number."""
     shared = Counter(found.units)
     if any(shared[name] > 1 for name, mine in zip(found.units, own, strict=True) if mine):
         raise InputError(
@@ -175,7 +175,7 @@ def _limits(
 
 
 def _duration(graph: Graph, kind: str) -> str:
-    """How long a limit may last, as ratios name it; empty if it may for ever."""
+    """Return how long a limit may last, as ratios name it; empty if there is no end."""
     lasting = graph.reference(kind, "limitType", "kind").endswith("patl")
     try:
         return "" if lasting else f"{int(float(graph.text(kind, 'acceptableDuration')))}s"
@@ -189,7 +189,7 @@ def _duration(graph: Graph, kind: str) -> str:
 def put_limits(
     graph: Graph, found: Places, capacity: Floats, changed: Bools, ratios: Ratios
 ) -> None:
-    """One capacity (MW), times ratios, for all limits of each branch of which it `changed`."""
+    """Write each `changed` capacity (MW), times ratios, into all limits of its branch."""
     for limits, value, own in zip(found.branches, capacity, changed, strict=True):
         for one in limits if own else ():
             ratio = ratios.get(one.side, 1.0) * ratios.get(one.duration, 1.0)
@@ -198,7 +198,7 @@ def put_limits(
 
 
 def put_powers(graph: Graph, found: Places, layout: Layout, hidden: Bools | None = None) -> None:
-    """Loads, limits and set points as the XIIDM tree of `layout` has them.
+    """Write loads, limits and set points as the XIIDM tree of `layout` has them.
 
     Limits of `hidden` machines are written even if the files did not have them.
     """
@@ -228,7 +228,7 @@ def put_powers(graph: Graph, found: Places, layout: Layout, hidden: Bools | None
 
 
 def _set(graph: Graph, name: str, wanted: str, value: float, *, add: bool = False) -> None:
-    """A number of a resource, in every profile that has it, if it differs."""
+    """Set a number of a resource in every profile that has it, if it differs."""
     known = graph.properties(name, wanted)
     if add and not known:
         first = next(one for one in graph.described(name) if one.get(ID) is not None)

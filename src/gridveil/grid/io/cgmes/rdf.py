@@ -1,4 +1,4 @@
-"""The RDF of a CGMES model: profiles in a zip file, resources in them, and what refers to what."""
+"""The RDF of a CGMES model: profiles in a zip file, their resources, and references."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _PROFILE = re.compile(
     r"http://(?:entsoe\.eu/CIM/([A-Za-z]{1,40})/\d/\d|iec\.ch/TC57/ns/CIM/([A-Za-z-]{1,40})/\d\.\d)"
 )
 _LARGEST = 2_000_000_000
-"""Bytes of a model at most, unpacked."""
+"""The largest size of a model in bytes, unpacked."""
 
 
 class NotCgmes(Exception):
-    """A zip file that holds another network than a CGMES model of a known version."""
+    """The zip file is not a CGMES model of a known version."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +49,14 @@ class Profile:
 
 
 class _Plain(ET.TreeBuilder):
-    """A tree without declarations of a document type: entities are in these."""
+    """A tree builder that refuses document type declarations, which can define entities."""
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         raise NotCgmes
 
 
 def read_profiles(path: Path) -> tuple[Profile, ...]:
-    """The profiles of a zip file.
+    """Read the profiles of a zip file.
 
     Raises
     ------
@@ -84,39 +84,39 @@ def _profile(name: str, text: bytes) -> Profile:
 
 
 def uris(root: ET.Element) -> list[str]:
-    """The profiles that a file says it follows, of those that are written like one."""
+    """Return the profiles that a file claims to follow, if their addresses are well formed."""
     found = (one.text or "" for one in root.iter(f"{MODEL}Model.profile"))
     return sorted({one for one in found if _PROFILE.fullmatch(one)})
 
 
 def identity(element: ET.Element) -> str:
-    """The id of the resource that an element describes, without the marks of RDF."""
+    """Return the id of the resource that an element describes, without the marks of RDF."""
     own = element.get(ID)
     return bare(element.get(ABOUT, "")) if own is None else unquote(own.removeprefix("_"))
 
 
 def bare(reference: str) -> str:
-    """The id in a reference: pypowsybl's names have no underscore in front."""
+    """Return the id in a reference, without a leading underscore, as pypowsybl names it."""
     return unquote(reference.partition("#")[2].removeprefix("_"))
 
 
 def marked(name: str) -> str:
-    """An id with the marks of RDF."""
+    """Return an id with the marks of RDF."""
     return f"_{quote(name, safe='')}"
 
 
 def local(tag: str) -> str:
-    """A name without its schema."""
+    """Return a name without its schema."""
     return tag.rpartition("}")[2]
 
 
 def schema(tag: str) -> str:
-    """The schema of a name."""
+    """Return the schema of a name."""
     return tag[1:].partition("}")[0] if tag.startswith("{") else ""
 
 
 def column(tag: str) -> str:
-    """A property without the class that it comes from: ``r`` for ``ACLineSegment.r``."""
+    """Return a property without its class: ``r`` for ``ACLineSegment.r``."""
     return local(tag).rpartition(".")[2]
 
 
@@ -135,39 +135,39 @@ class Graph:
         return name in self._at
 
     def names(self) -> Iterator[str]:
-        """The ids of all resources, in the order of the files."""
+        """Yield the ids of all resources, in the order of the files."""
         yield from self._at
 
     def described(self, name: str) -> Sequence[ET.Element]:
-        """What the profiles say of a resource."""
+        """Return the elements that describe a resource, from all profiles."""
         return self._at.get(name, ())
 
     def kind(self, name: str) -> str:
-        """The class of a resource; a profile that adds to it may name a more general one."""
+        """Return the class of a resource; a profile that adds to it may name a more general one."""
         found = self.described(name)
         first = next((one for one in found if one.get(ID) is not None), found[0] if found else None)
         return "" if first is None else local(first.tag)
 
     def properties(self, name: str, wanted: str) -> list[ET.Element]:
-        """All statements of a resource in one column."""
+        """Return all values of one property of a resource."""
         return [one for part in self.described(name) for one in part if column(one.tag) == wanted]
 
     def text(self, name: str, wanted: str) -> str:
-        """A text of a resource, or nothing."""
+        """Return the text of a property, or an empty text."""
         return next((one.text or "" for one in self.properties(name, wanted)), "").strip()
 
     def reference(self, name: str, *wanted: str) -> str:
-        """What a resource refers to in the first of these columns that it has, or nothing."""
+        """Return the id that the first of these properties refers to, or an empty text."""
         found = (one.get(RESOURCE, "") for part in wanted for one in self.properties(name, part))
         return bare(next(found, ""))
 
     def copied(self) -> Graph:
-        """The same with elements of its own."""
+        """Return a deep copy."""
         return Graph(Profile(one.name, one.kind, copy.deepcopy(one.root)) for one in self.profiles)
 
 
 def write_zip(path: Path, profiles: Iterable[Profile]) -> None:
-    """The profiles as a zip file whose bytes follow from them alone: no time, nothing packed."""
+    """Write profiles as a zip file that depends on nothing else: no times, no compression."""
     for prefix, space in _PREFIXES.items():
         ET.register_namespace(prefix, space)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:

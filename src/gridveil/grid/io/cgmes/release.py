@@ -1,8 +1,8 @@
-"""What of a CGMES model may be published, by the parameters that are private.
+"""Build the published profiles of a CGMES model, depending on the private parameters.
 
 New profiles are built resource by resource from the allow-list of `fates`; nothing else is copied.
-Ids of elements with a private number are made from their order, and those of parts (terminals,
-limits, windings) from the element that they belong to; whatever refers to them follows.
+Elements with a private number get new ids made from their order, and parts (terminals, limits,
+windings) get ids made from the element that they belong to; references are changed to match.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OWNERS = {
     "CurveData": ("Curve",),
     "NonlinearShuntCompensatorPoint": ("NonlinearShuntCompensator",),
 }
-"""Where a part says what it belongs to."""
+"""The properties by which a part refers to its owner."""
 _USERS = {
     **{name: name for name in ("RatioTapChangerTable", "PhaseTapChangerTable")},
     **{name: name for name in ("TapChangerControl", "RegulatingControl", "OperationalLimitType")},
@@ -57,7 +57,7 @@ _USERS = {
     **dict.fromkeys(UNITS.split(), "GeneratingUnit"),
     "LoadResponseCharacteristic": "LoadResponse",
 }
-"""Where what it belongs to names a part."""
+"""The properties by which an owner refers to a part."""
 _CLASSES = re.compile(
     "|".join(
         (
@@ -87,7 +87,7 @@ def _fate(kind: str, part: str, private: tuple[str, ...]) -> Rule | None:
 
 @dataclass(eq=False)
 class Shown:
-    """Which resources a release has: their new ids, and what is private of each."""
+    """The resources of a release: their new ids, and the private parameters of each."""
 
     graph: Graph
     private: tuple[str, ...]
@@ -95,7 +95,7 @@ class Shown:
     labels: dict[str, str] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[str, ...]:
-        """The parameters that are private of a resource."""
+        """Return the private parameters of a resource."""
         return self.names.get(name, self.private)
 
 
@@ -106,18 +106,19 @@ def shown(
     known: Mapping[str, str],
     limits: frozenset[str],
 ) -> Shown:
-    """New ids of all resources that a release has.
+    """Choose the resources of a release, and their new ids.
 
     Parameters
     ----------
     graph, private
-        The model, and what is private.
+        The model, and the private parameters.
     names
-        The private parameters of elements of which fewer are.
+        The private parameters of elements that have fewer of them.
     known
-        New ids of elements that the network has.
+        New ids of elements that are in the network.
     limits
-        The limits that follow released capacities; others of elements with a private one go.
+        The limits that follow released capacities; other limits of elements with a private
+        capacity are left out.
     """
     found = Shown(graph, private, dict(names))
     parts: dict[str, list[str]] = {}
@@ -176,7 +177,7 @@ def _label_used(found: Shown, kind: str, parts: Sequence[str]) -> None:
 
 
 def _public_order(graph: Graph, name: str) -> tuple[float, str]:
-    """Parts by their numbers, limits by their types; else in the order of the file."""
+    """Return a sort key: parts by their numbers, limits by their types, others as in the file."""
     text = next((graph.text(name, one) for one in _ORDER if graph.text(name, one)), "")
     kind = graph.reference(name, "OperationalLimitType")
     lasts = graph.text(kind, "acceptableDuration") if kind else ""
@@ -186,7 +187,7 @@ def _public_order(graph: Graph, name: str) -> tuple[float, str]:
 
 
 def new_id(label: str, name: str) -> str:
-    """The id of a label; a resource that keeps its own has it for a label."""
+    """Make the id of a label; a resource that keeps its id has the id as its label."""
     return name if label == name else str(uuid5(NAMESPACE_URL, f"gridveil:{label}"))
 
 
@@ -194,7 +195,7 @@ def new_id(label: str, name: str) -> str:
 
 
 def profiles(found: Shown) -> tuple[Profile, ...]:
-    """The profiles of a release: private numbers are 0, or 1 if they are limits of branches."""
+    """Build the profiles of a release; private numbers are 0, limits of branches are 1."""
     kinds = [one for one in found.graph.profiles if one.kind]
     kinds.sort(key=lambda one: ("EQBD", "TPBD", "EQ", "SSH", "TP").index(one.kind))
     authorities = list(dict.fromkeys(_authority(one) for one in kinds))
@@ -278,7 +279,7 @@ def _property(found: Shown, name: str, kind: str, one: ET.Element) -> ET.Element
     if part not in _copied(kind, private):
         rule = _fate(kind, part, private)
         if rule is None or rule.fate == "dropped" or rule.reason == REACH:
-            return None  # reactive limits are put in with the released active ones
+            return None  # reactive limits are written together with the released active ones
         new.text = "1.0" if kind in LIMITS.split() else "0.0"
         return new
     target = one.get(RESOURCE)
@@ -302,11 +303,11 @@ def _property(found: Shown, name: str, kind: str, one: ET.Element) -> ET.Element
 
 
 def _name(found: Shown, name: str, text: str) -> str:
-    """A label, or the id of what has none: readers expect every element to have a name."""
+    """Return a name that may be published, or the id: readers expect every element to have one."""
     return text if found.labels[name] == name and LABEL.fullmatch(text) else found.labels[name]
 
 
 def _held(graph: Graph, name: str) -> str:
-    """What a control holds, or the control that a resource is under."""
+    """Return the mode of a control, or of the control that a resource refers to."""
     control = graph.reference(name, "TapChangerControl", "RegulatingControl") or name
     return next((one.get(RESOURCE, "") for one in graph.properties(control, "mode")), "")

@@ -1,15 +1,15 @@
-"""MATPOWER cases (``.m``).
+"""Read and write MATPOWER cases (``.m``).
 
-Reading takes plain data only (`matpower_text`); writing changes single numbers in the original
-text, so that a plain round trip is byte for byte the same. A release is a new text that is built
-from an allow-list; nothing is copied that is not on it.
+Only plain data is read (see `text`); writing changes single numbers in the original text, so that
+reading and writing an unchanged case gives the same bytes. A release is a new text that is built
+from an allow-list; nothing else is copied.
 
-What a release keeps of a case, and what it does not, is in `fates`. Of a private cost only the
-linear term is released. If generator limits are private, cost curves lose their first and last
-point, which are limits of the unit in most cases, and go on to the released limits instead.
+`fates` says what a release keeps of a case. Of a private cost only the linear term is released. If
+generator limits are private, cost curves lose their first and last point, which are limits of the
+unit in most cases, and extend to the released limits instead.
 
-What is kept is taken to be public: whoever derived reactances, angle limits, reactive limits or
-inner points from a private parameter must not publish them.
+What is kept is assumed to be public: owners who derived reactances, angle limits, reactive limits
+or inner points from a private parameter must not publish them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def read(source: str | os.PathLike[str]) -> Network:
     Raises
     ------
     InputError
-        If the file can't be read, is not plain data, or describes no network that can be
-        solved: every problem of the network is named.
+        If the file can't be read, is not plain data, or does not describe a network that can be
+        solved: it names every problem of the network.
     """
     path = Path(source)
     case = scan(_text(path), path.name)
@@ -53,14 +53,14 @@ def read(source: str | os.PathLike[str]) -> Network:
 
 
 def to_network(tables: mt.CaseTables, what: str) -> Network:
-    """The network of these tables, with a reference bus in every island."""
+    """Make the network of these tables, with a reference bus in every island."""
     return with_references(mt.to_network(tables, what))
 
 
 def write(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network: in the text that it came from, with only changed numbers changed.
+    """Write a network into the text that it came from, changing only numbers that changed.
 
-    A network of another origin becomes a new case.
+    A network from another format becomes a new case.
 
     Raises
     ------
@@ -80,9 +80,9 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
 def write_release(
     network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
 ) -> mt.CaseTables:
-    """Write a network whose `parameters` were released: a new text, from the allow-list alone.
+    """Write a network whose `parameters` were released, as a new text from the allow-list.
 
-    It returns the tables; if `path` is None that is all.
+    Returns the tables; if `path` is None nothing is written.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def write_release(
 def strip(
     data: Data, parameters: str | Sequence[str], protected: Protected | None = None
 ) -> mt.CaseTables:
-    """The tables of a case without the parameters and all that copies or was computed from them."""
+    """Remove the parameters, and all that copies or was computed from them, from a case."""
     names = check_parameters(parameters)
     tables = tables_of(data)
     bare = _stripped(tables, names, _costs(tables, names, protected or {}))
@@ -143,7 +143,7 @@ def strip(
 
 
 def limit_names(data: Data) -> tuple[str, ...]:
-    """The ratings beside the first."""
+    """Return the names of the ratings after the first."""
     return tuple(_FURTHER)
 
 
@@ -152,7 +152,7 @@ _ELEMENTS = {"bus": "buses", "gen": "generators", "branch": "branches"}
 
 
 def _stripped(tables: mt.CaseTables, names: Sequence[str], costs: Floats) -> mt.CaseTables:
-    """The same where `names` are private of all elements; of none, without results and texts."""
+    """Strip the tables with `names` private for all elements; results and texts always go."""
     neutral = {"VM": 1.0, "VG": 1.0, "MBASE": tables.base_mva}
     bare: dict[str, Floats] = {}
     for table, width in mt.INPUTS.items():
@@ -170,7 +170,7 @@ def _stripped(tables: mt.CaseTables, names: Sequence[str], costs: Floats) -> mt.
 
 
 def _costs(tables: mt.CaseTables, private: Sequence[str], protected: Protected) -> Floats:
-    """Rows of costs that are public; a private cost, or a curve that will get new ends, is 0."""
+    """Return the rows of costs, with 0 for private costs and for curves that get new ends."""
     count, every = len(tables.gen), np.ones(len(tables.gen), dtype=bool)
     own, limits = (
         protected.get(name, every) if name in private else ~every
@@ -183,20 +183,20 @@ def _costs(tables: mt.CaseTables, private: Sequence[str], protected: Protected) 
     costs[np.resize(own, rows), :] = 0
     blank, longest = np.resize(own, rows), 3
     for row in costs:
-        # Whatever follows the last coefficient is no part of the cost.
+        # Numbers after the last coefficient are not part of the cost.
         used = int(row[mt.NCOST]) * (2 if row[mt.MODEL] == mt.PIECEWISE else 1)
         row[mt.COST + used :] = 0
         longest = max(longest, used)
-    # Curves of reactive power end at reactive limits, which tell about the private ones.
+    # Curves of reactive power end at reactive limits, which reveal the private ones.
     blank |= np.resize(limits, rows) & (costs[:, mt.MODEL] == mt.PIECEWISE)
     costs[blank, mt.COST :] = 0
     costs[blank, mt.MODEL], costs[blank, mt.NCOST] = mt.POLYNOMIAL, 3
-    # How many coefficients a private cost had is not told by the width.
+    # The width must not reveal how many coefficients a private cost had.
     return costs[:, : mt.COST + longest] if own.any() else costs
 
 
 def columns(data: Data) -> dict[str, tuple[str, ...]]:
-    """What a case has, table by table, in the words of `fates`."""
+    """List the columns of a case, table by table, with the names that `fates` uses."""
     tables = tables_of(data)
     found = {
         table: (*mt.COLUMNS[table][: getattr(tables, table).shape[1]],)
@@ -212,7 +212,7 @@ def columns(data: Data) -> dict[str, tuple[str, ...]]:
 
 
 def tables_of(data: Data) -> mt.CaseTables:
-    """The numbers of a case, whatever is kept of it."""
+    """Return the tables of a case, from its text if need be."""
     if isinstance(data, mt.CaseTables):
         return data
     values = {table: data.tables[table].values for table in CORE}
@@ -224,12 +224,12 @@ def tables_of(data: Data) -> mt.CaseTables:
 
 
 def set_points(data: Data) -> Floats:
-    """Set points of all units, MW."""
+    """Return the set points of all units, MW."""
     return np.nan_to_num(tables_of(data).gen[:, mt.PG])
 
 
 def _types(tables: mt.CaseTables) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Types of buses from what is public: reference, isolated, with a generator or without."""
+    """Choose bus types from public facts: reference, isolated, with a generator or without."""
     known = tables.bus[:, mt.BUS_TYPE]
     running = tables.gen[tables.gen[:, mt.GEN_STATUS] > 0, mt.GEN_BUS]
     kinds = np.where(np.isin(tables.bus[:, mt.BUS_I], running), 2.0, 1.0)
@@ -247,7 +247,7 @@ def _data(network: Network) -> Data | None:
 
 def _text(path: Path) -> str:
     try:
-        # Not all cases are UTF-8: what is not is carried through, byte by byte.
+        # Not all cases are UTF-8: other bytes are kept as they are.
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
         raise InputError(

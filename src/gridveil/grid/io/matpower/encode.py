@@ -1,7 +1,7 @@
-"""A network back into MATPOWER's tables, and tables into text.
+"""Convert a network to MATPOWER's tables, and tables to text.
 
-Cells are changed only where the network says something else than the tables that it came from, so
-that a number that was not touched keeps its digits.
+Only cells that differ between the network and the tables it came from are changed, so that a number
+that was not touched keeps its digits.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from gridveil.grid.model.network import Bools, Floats, Generators, Network
 
 
 def encode(network: Network, tables: mt.CaseTables, before: Network) -> mt.CaseTables:
-    """The tables with everything changed that differs between `network` and `before`.
+    """Change the tables where `network` differs from `before`.
 
     Parameters
     ----------
     network
-        What to write.
+        The network to write.
     tables
-        Tables to start from.
+        The tables to start from.
     before
-        The network that they describe.
+        The network that these tables describe.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def encode(network: Network, tables: mt.CaseTables, before: Network) -> mt.CaseT
 
 
 def blank_tables(network: Network) -> mt.CaseTables:
-    """Neutral tables for a network that did not come from a MATPOWER case."""
+    """Make neutral tables for a network that did not come from a MATPOWER case."""
     buses, units, branches = network.buses, network.generators, network.branches
     numbers = _bus_numbers(buses.name)
     bus = np.zeros((len(buses), 13))
@@ -68,7 +68,7 @@ def blank_tables(network: Network) -> mt.CaseTables:
 
 
 def blank_costs(units: Generators) -> Floats:
-    """Rows of zero cost, wide enough for the costs of these units."""
+    """Make rows of zero cost, wide enough for the costs of these units."""
     longest = max((len(points) for points in units.points if points is not None), default=0)
     rows = np.zeros((len(units), mt.COST + max(3, 2 * longest)))
     rows[:, mt.MODEL], rows[:, mt.NCOST] = mt.POLYNOMIAL, 3
@@ -103,7 +103,7 @@ def _check_same_elements(network: Network, before: Network) -> None:
 
 
 def _put(table: Floats, column: int, new: Floats, old: Floats, written: Floats | None) -> None:
-    """Write a column where it differs from what was there."""
+    """Write a column's entries that differ from the old ones."""
     changed = ~((new == old) | (np.isnan(new) & np.isnan(old)))
     table[changed, column] = (new if written is None else written)[changed]
 
@@ -123,7 +123,7 @@ def _bus(network: Network, table: Floats, before: Network) -> Floats:
 
 
 def _kinds(network: Network) -> Floats:
-    """Types of buses: 1 without a generator, 2 with one, 3 reference, 4 isolated."""
+    """Return the bus types: 1 without a generator, 2 with one, 3 reference, 4 isolated."""
     kinds = np.ones(len(network.buses))
     kinds[network.generators.bus[network.generators.in_service]] = 2
     kinds[network.buses.reference] = mt.REFERENCE
@@ -165,7 +165,7 @@ def _branch(network: Network, table: Floats, before: Network) -> Floats:
             remedy="Leave a small angle between them.",
         )
     if branch.shape[1] > mt.ANGMAX:
-        # Both columns together: a single 0 beside an old 0 would mean that there is no limit.
+        # Write both columns: a new 0 next to an old 0 would mean that there is no limit.
         moved = (new.angle_min != old.angle_min) | (new.angle_max != old.angle_max)
         branch[moved, mt.ANGMIN], branch[moved, mt.ANGMAX] = low[moved], high[moved]
     elif np.isfinite(new.angle_min).any() or np.isfinite(new.angle_max).any():
@@ -190,7 +190,7 @@ def _gencost(new: Generators, table: Floats, old: Generators) -> Floats:
         row, points = costs[place], new.points[place]
         if points is None:
             numbers = np.array([new.quadratic[place], new.linear[place], new.constant[place]])
-            # A row that holds fewer coefficients keeps its form where they are enough.
+            # A row with fewer coefficients keeps its form if they are enough.
             held = int(row[mt.NCOST]) if row[mt.MODEL] == mt.POLYNOMIAL else 3
             count = held if held >= 3 or not numbers[: 3 - held].any() else 3
             numbers = np.concatenate([np.zeros(max(count - 3, 0)), numbers[3 - min(count, 3) :]])
@@ -216,7 +216,7 @@ def _same_points(one: Floats | None, other: Floats | None) -> bool:
 
 
 def edited(case: CaseText, tables: mt.CaseTables) -> str:
-    """The text of a case with the numbers changed that differ in these tables, and no other."""
+    """Return the text of a case with only those numbers changed that differ in these tables."""
     changes = []
     if tables.base_mva != case.base_mva:
         changes.append((case.base_at, tables.base_mva))
@@ -235,7 +235,7 @@ def edited(case: CaseText, tables: mt.CaseTables) -> str:
 
 
 def number(value: float) -> str:
-    """A number as MATLAB reads it, with all its digits."""
+    """Write a number as MATLAB reads it, with all its digits."""
     if np.isnan(value):
         return "NaN"
     if np.isinf(value):
@@ -245,7 +245,7 @@ def number(value: float) -> str:
 
 
 def rendered(tables: mt.CaseTables, name: str, remarks: tuple[str, ...] = ()) -> str:
-    """A new case with these tables and nothing else."""
+    """Write a new case with these tables and nothing else."""
     lines = [f"function mpc = {identifier(name)}", *(f"% {remark}" for remark in remarks)]
     lines += ["mpc.version = '2';", f"mpc.baseMVA = {number(tables.base_mva)};"]
     for table in CORE:
@@ -257,6 +257,6 @@ def rendered(tables: mt.CaseTables, name: str, remarks: tuple[str, ...] = ()) ->
 
 
 def identifier(name: str) -> str:
-    """A name that MATLAB takes for a function."""
+    """Turn a name into one that MATLAB accepts for a function."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if re.match(r"[A-Za-z]", plain) else f"case_{plain}"

@@ -1,4 +1,4 @@
-"""MATPOWER's tables and what they mean: a network out of them, and back into them.
+"""MATPOWER's tables, and the network that they describe.
 
 Columns are counted from 0, in the order of MATPOWER's manual.
 """
@@ -41,15 +41,15 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "gencost": ("MODEL", "STARTUP", "SHUTDOWN", "NCOST", "COST"),
 }
-"""Names of columns, as in the manual; the last of the costs stands for all that follow."""
+"""Names of columns, as in the manual; COST stands for all columns from there on."""
 INPUTS = {"bus": 13, "gen": 21, "branch": 13}
-"""How many of them are data; results follow."""
+"""How many columns of each table are data; the others are results."""
 
 WIDTH = {"bus": 13, "gen": 10, "branch": 11, "gencost": 5}
 REFERENCE, ISOLATED = 3, 4
 PIECEWISE, POLYNOMIAL = 1, 2
 UNLIMITED = 1e10
-"""From here on MATPOWER takes a rating for none."""
+"""MATPOWER treats a rating of this size or more as no limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,17 +65,17 @@ class CaseTables:
 
     @property
     def units(self) -> Floats:
-        """Rows of `gencost` about active power; more rows are about reactive power."""
+        """The rows of `gencost` for active power; any further rows are for reactive power."""
         return self.gencost[: len(self.gen)]
 
 
 def to_network(tables: CaseTables, what: str) -> Network:
-    """The network that these tables describe, without any checks on its numbers.
+    """Make the network that these tables describe, without checking its numbers.
 
     Raises
     ------
     InputError
-        If a table is too narrow, or a row points to a bus that is not there.
+        If a table is too narrow, or a row refers to a bus that does not exist.
     """
     _check_widths(tables, what)
     _check_rows(tables, what)
@@ -107,7 +107,7 @@ def _check_widths(tables: CaseTables, what: str) -> None:
 
 
 def _check_rows(tables: CaseTables, what: str) -> None:
-    """Every row that does not say which bus it is about, all at once."""
+    """Raise one error for all rows with an invalid bus number, type, status or cost."""
     known = tables.bus[:, BUS_I]
     found = [
         Problem(
@@ -174,7 +174,7 @@ def _cost_fault(row: Floats) -> str | None:
     if model == PIECEWISE and count < 2:
         return "a piecewise-linear cost needs two points or more"
     if model == POLYNOMIAL and count > 3:
-        # Zeros or not: the number of coefficients is public, and they may be private.
+        # Refused even if they are zeros: their number is public, but they may be private.
         return f"{count:g} coefficients are a polynomial of a degree above 2 (leave out leading 0s)"
     return None
 

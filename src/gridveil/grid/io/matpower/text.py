@@ -1,4 +1,4 @@
-"""The text of a MATPOWER case: which tables it holds, and where each number stands.
+"""Scan the text of a MATPOWER case: its tables, and the position of each number.
 
 A case is a MATLAB program. Only the part of the language that is plain data is read: comments,
 ``mpc.x = [numbers]``, cell arrays, strings and numbers. Any other statement (a loop, a unit
@@ -19,9 +19,9 @@ from gridveil.grid.model.network import Floats
 
 CORE = ("bus", "gen", "branch", "gencost")
 CHANGES_MODEL = re.compile(r"dc.*|.*dc|storage|switch|A|N")
-"""Tables that change the optimal power flow and have no place in the model."""
+"""Tables that change the optimal power flow and can't be modelled here."""
 
-# Strings come first: a percent sign inside one is no comment.
+# Strings come first: a percent sign inside one does not start a comment.
 _STRING = r"""'(?:[^'\n]|'')*' | "(?:[^"\n]|"")*" """
 _BLOCK = r"^[ \t]*%\{[ \t\r]*\n .*? ^[ \t]*%\}[ \t\r]*$"
 _REST = r"%[^\n]* | \.\.\.[^\n]*\n"
@@ -43,7 +43,7 @@ _TOKEN = re.compile(r"[^\s,]+")
 
 @dataclass(frozen=True, eq=False)
 class TextTable:
-    """Numbers of one table, and where each row stands in the text."""
+    """The numbers of one table, and the position of each row in the text."""
 
     values: Floats
     rows: tuple[tuple[int, int], ...]
@@ -58,17 +58,17 @@ class CaseText:
     file
         Name of the file, for messages.
     text
-        All of it, as it was; bytes that are no UTF-8 are escaped.
+        The whole text; bytes that are not UTF-8 are escaped.
     plain
-        The same with comments and the insides of strings blanked, position by position.
+        The same text with comments and the contents of strings blanked; positions are the same.
     name
         Name of the case.
-    base_mva
-        Base power, and where it stands.
+    base_mva, base_at
+        Base power, and its position.
     tables
         The core tables.
     fields
-        Everything that the case assigns.
+        The names of all fields that the case assigns.
     """
 
     file: str
@@ -81,16 +81,12 @@ class CaseText:
     fields: tuple[str, ...] = ()
 
     def token(self, table: str, row: int, column: int) -> tuple[int, int]:
-        """Where one number stands in the text."""
+        """Return the position of one number in the text."""
         start, end = self.tables[table].rows[row]
         for place, match in enumerate(_TOKEN.finditer(self.plain, start, end)):
             if place == column:
                 return match.span()
         raise InputError(f"{self.file}: mpc.{table} row {row + 1} has no column {column + 1}.")
-
-    def line(self, position: int) -> int:
-        """The line of a position, counted from 1."""
-        return self.text.count("\n", 0, position) + 1
 
 
 def scan(text: str, file: str) -> CaseText:
@@ -130,13 +126,13 @@ def _blank(text: str, file: str) -> str:
             return " " * len(found)
         return re.sub(r"[^\n]", " ", found)
 
-    # After the last end of a block none can begin; to look for one from every line takes for ever.
+    # After the last end of a block comment none can begin; searching from every line is too slow.
     last = max((match.end() for match in _BLOCK_END.finditer(text)), default=0)
     return _HIDDEN.sub(hide, text[:last]) + _HIDDEN_IN_LINES.sub(hide, text[last:])
 
 
 def _statements(plain: str, text: str, file: str) -> tuple[str, dict[str, tuple[int, int]]]:
-    """The name of the case, and where the value of every field stands."""
+    """Return the name of the case, and the position of every field's value."""
     place = _skip(plain, 0)
     name, variable = "case", "mpc"
     function = _FUNCTION.match(plain, place)
@@ -170,7 +166,7 @@ def _line(text: str, place: int) -> int:
 
 
 def _not_data(plain: str, text: str, place: int, file: str) -> InputError:
-    # Numbers may be private.
+    # Digits are hidden: they may be private.
     shown = re.sub(r"\d+(\.\d*)?", "#", plain[place:].split("\n", 1)[0].strip())
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return InputError(
@@ -181,7 +177,7 @@ def _not_data(plain: str, text: str, place: int, file: str) -> InputError:
 
 
 def _value_end(plain: str, start: int) -> int | None:
-    """Where the value that begins here ends; None where it is not plain data."""
+    """Return the end of the value that begins here, or None if it is not plain data."""
     opening = plain[start : start + 1]
     if opening in ("[", "{"):
         end = _closing(plain, start)

@@ -1,13 +1,13 @@
-"""pandapower nets, and their ``.json`` files.
+"""Read and write pandapower nets, and their ``.json`` files.
 
-What is read, in pandapower's words (its own ``rundcopp`` uses the same):
+What is read, in pandapower's terms (its own ``rundcopp`` uses the same):
 
 - **buses**: ``bus``; the reference is an ``ext_grid`` or a ``gen`` with ``slack``. Buses that a
   closed bus-bus switch joins are one bus; those that no reference reaches are out of service.
 - **loads**: ``load`` that is not controllable, ``p_mw * scaling``. ``shunt`` is separate.
 - **generators**: ``ext_grid``, ``gen``, ``sgen`` and controllable ``load`` (a negative injection),
   in this order. An ``sgen`` or ``gen`` that is not controllable is a generator whose limits are
-  its set power, never a negative load: so each number has one place to be written back to.
+  its set power, never a negative load, so that each number can be written back to one place.
 - **branches**: ``line``, ``trafo``, ``impedance``, in this order; one with an open switch is out of
   service. A line or transformer without ``max_loading_percent`` has no limit.
 - **costs**: ``poly_cost`` and ``pwl_cost`` of active power.
@@ -15,17 +15,17 @@ What is read, in pandapower's words (its own ``rundcopp`` uses the same):
 - **three-winding transformers** are three branches without limits and a bus (`star`). DC lines and
   storages are public and constant, at their ``p_mw``.
 
-Wards, motors and the like are refused. Controllers are left out (`others`). Profiles are models if
-they are asked for (`profiles`), and not in the released net.
+Wards, motors and the like are refused. Controllers are left out (see `others`). Profiles become
+models on request (see `profiles`), and are not in the released net.
 
-What a release keeps, and what becomes of every other column, is in `fates`. If capacities are
-private a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the
+`fates` says what a release keeps, and what happens to every other column. If capacities are
+private, a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the
 released capacity at 100% loading; a transformer is one unit on the net's base, with
-max_loading_percent from the released capacity. A released load is on the first load of its bus.
-Names are kept but of elements that have a private number: people write ratings into them.
+max_loading_percent from the released capacity. A bus's released load is in the first of its loads.
+Elements with a private number lose their names, since people write ratings into them.
 
-Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
-from a catalogue, and a type has a rating there.
+Resistance and reactance of a line are public. Their ratio reveals a line's type, if it is from a
+catalogue, and with it the type's rating.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def read(
     source
         A net or a path.
     max_loading
-        Loading in percent that limits lines and transformers without max_loading_percent; none
-        does by default, as in rundcopp.
+        Loading in percent that limits lines and transformers without max_loading_percent; by
+        default they have no limit, as in rundcopp.
     snapshots
-        Times of net.profiles to take as models (`profiles`); none by default.
+        Times of net.profiles to use as models (see `profiles`); none by default.
 
     Raises
     ------
@@ -121,12 +121,12 @@ def read(
 
 @unlogged("pandapower")
 def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
-    """The net that `network` came from with the values that changed; written where `path` says.
+    """Return the net that `network` came from, with changed values; write it to `path`.
 
     Raises
     ------
     InputError
-        If the network did not come from pandapower, or a value has no column to go to.
+        If the network did not come from pandapower, or there is no column for a value.
     """
     net = copy.deepcopy(source_of(network, "pandapower").data)
     put(net, build(net), network)
@@ -144,7 +144,7 @@ def write_release(
     network
         A network with the released values of `parameters`.
     path
-        Where to; None returns the net only.
+        The file; None returns the net only.
     parameters
         ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
     """
@@ -155,7 +155,8 @@ def write_release(
         network = _with_public_ends(network)
     bare = build(net)
     put(net, bare, without_reactive_copies(network, private))
-    # On the branches of the file: the owner's impedances may have more digits, which tell ratings.
+    # Use the released file's branches: the owner's impedances may have more digits, which would
+    # reveal ratings.
     put_dispatch(net, released_dispatch(replace(network, branches=bare.branches)))
     if "generator_limit" in private:
         hidden = protected_elements(network, "generator_limit", len(network.generators))
@@ -164,7 +165,7 @@ def write_release(
 
 
 def _with_public_ends(network: Network) -> Network:
-    """Piecewise-linear costs from the lower to the upper released limit, all inner points kept."""
+    """End piecewise-linear costs at the released limits, with all inner points kept."""
     units = network.generators
     low, high = units.p_min.copy(), units.p_max.copy()
     for at, points in enumerate(units.points):

@@ -1,6 +1,6 @@
-"""Reading columns of pandapower's tables: numbers, truth values, names and buses, or a clear error.
+"""Read columns of pandapower's tables (numbers, truth values, names, buses), with clear errors.
 
-Everything here leaves the net as it is.
+Nothing here changes the net.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ from gridveil.grid.model.network import Bools, Floats, Ints
 
 BRANCH_TABLES = ("line", "trafo", "impedance")
 UNIT_TABLES = ("ext_grid", "gen", "sgen", "load")
-# pandapower takes a rating of zero, or from here on, as no limit at all.
+# pandapower treats a rating of zero, or of this size or more, as no limit.
 UNLIMITED_MVA = 1e10
-# What rundcopp takes for a unit without a limit; the model needs a finite one.
+# The limit that rundcopp uses for a unit without one; the model needs a finite number.
 NO_LIMIT_MW = 1e9
 
 
 def rows(net: Any, table: str) -> pd.DataFrame:
-    """The rows of `table` that are units or branches: of the loads, only those that can move."""
+    """Return the rows of `table` that are units or branches: only controllable loads are units."""
     frame: pd.DataFrame = net[table]
     return frame[flags(frame, "controllable", False)] if table == "load" else frame
 
 
+def fixed_loads(net: Any) -> pd.DataFrame:
+    """Return the loads in service that can't move."""
+    load: pd.DataFrame = net.load
+    return load[~flags(load, "controllable", False) & flags(load, "in_service", True)]
+
+
 def fixed(net: Any, table: str) -> Bools:
-    """Which units of `table` have a set power instead of limits."""
+    """Mark the units of `table` that have a set power instead of limits."""
     frame = rows(net, table)
     if table in ("gen", "sgen"):
         return ~flags(frame, "controllable", table == "gen")
@@ -37,7 +43,7 @@ def fixed(net: Any, table: str) -> Bools:
 
 
 def column(frame: pd.DataFrame, name: str, table: str, default: float | None = None) -> Floats:
-    """One column as floats: a missing value is `default`, or an error that names the element."""
+    """Read one column as floats; missing values become `default`, or an error without one."""
     if name not in frame.columns:
         if default is None:
             raise InputError(
@@ -57,7 +63,7 @@ def column(frame: pd.DataFrame, name: str, table: str, default: float | None = N
 
 
 def net_number(net: Any, name: str) -> float:
-    """A number that a net has one of, above 0: its base or its frequency."""
+    """Read a number of the whole net that must be above 0: its base or its frequency."""
     given = net.get(name)
     if not isinstance(given, int | float | np.number) or not 0 < given < np.inf:
         raise InputError(
@@ -68,7 +74,7 @@ def net_number(net: Any, name: str) -> float:
 
 
 def flags(frame: pd.DataFrame, name: str, default: bool) -> Bools:
-    """One column as truth values, `default` where nothing is said."""
+    """Read one column as truth values; missing ones become `default`."""
     if name not in frame.columns:
         return np.full(len(frame), default)
     said = frame[name].astype(object)
@@ -76,7 +82,7 @@ def flags(frame: pd.DataFrame, name: str, default: bool) -> Bools:
 
 
 def labels(net: Any, tables: tuple[str, ...]) -> tuple[str, ...]:
-    """The source's names where all are given and differ; else table and index."""
+    """Return the net's names if all are given and differ; otherwise table and index."""
     given: list[str] = []
     plain: list[str] = []
     for table in tables:
@@ -88,14 +94,14 @@ def labels(net: Any, tables: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def text(value: Any) -> str | None:
-    """A name as text; None where there is none."""
+    """Return a name as text; None if there is none."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int | float | np.number) and value == value else None
 
 
 def places(place: pd.Series[int], frame: pd.DataFrame, name: str, table: str) -> Ints:
-    """Places in the bus table of the buses named in one column."""
+    """Return the places in the bus table of the buses in one column."""
     buses = whole(frame, name)
     known = np.isin(buses, place.index)
     if not known.all():
@@ -109,7 +115,7 @@ def places(place: pd.Series[int], frame: pd.DataFrame, name: str, table: str) ->
 
 
 def whole(frame: pd.DataFrame, name: str) -> Ints:
-    """One column as indices of elements; -1 where there is none."""
+    """Read one column as indices of elements; -1 if there is none."""
     return np.array([_index(value) for value in frame[name]], dtype=np.int64)
 
 
@@ -120,7 +126,7 @@ def _index(value: Any) -> int:
 
 
 def unit_limits(net: Any, table: str) -> tuple[Floats, Floats]:
-    """Least and greatest injection of every unit of `table`, MW."""
+    """Return the least and the largest injection of every unit of `table`, MW."""
     frame = rows(net, table)
     low = column(frame, "min_p_mw", table, -NO_LIMIT_MW)
     high = column(frame, "max_p_mw", table, NO_LIMIT_MW)

@@ -1,11 +1,11 @@
-"""Costs of a pandapower net: the tables poly_cost and pwl_cost, read and written.
+"""Read and write the costs of a pandapower net: the tables poly_cost and pwl_cost.
 
-A load that can move is a unit with a negative injection, so its cost changes its sign, all three
-coefficients of it, as in rundcopp: one with a square is not convex. The costs of reactive power,
+A controllable load is a unit with a negative injection, so all three coefficients of its cost
+change their sign, as in rundcopp: one with a quadratic part is not convex. Costs of reactive power,
 and of units with a set power (which rundcopp leaves out for sgen and load), are not read.
 
-Costs may be private, so none of their values is an error here. What no model can have is refused
-when a public cost is checked (`checks.value_problems`), and not if it is private.
+Costs may be private, so none of their values raises an error here. Values that no model can have
+are refused when a public cost is checked (`checks.value_problems`), and not if it is private.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POLYNOMIAL = ("cp2_eur_per_mw2", "cp1_eur_per_mw", "cp0_eur")
 
 
 def unit_places(net: Any) -> dict[str, dict[int, int]]:
-    """Place in the generator table of every unit, by table and index."""
+    """Return the place in the generator table of every unit, by table and index."""
     found: dict[str, dict[int, int]] = {}
     start = 0
     for table in UNIT_TABLES:
@@ -34,7 +34,7 @@ def unit_places(net: Any) -> dict[str, dict[int, int]]:
 
 
 def priced_units(net: Any) -> dict[tuple[str, int], int]:
-    """Place in the generator table of every unit whose cost counts."""
+    """Return the place in the generator table of every unit whose cost counts."""
     still = set(rows(net, "sgen").index[fixed(net, "sgen")])
     return {
         (table, element): place
@@ -45,7 +45,7 @@ def priced_units(net: Any) -> dict[tuple[str, int], int]:
 
 
 def cost_rows(net: Any, table: str) -> list[tuple[int, int]]:
-    """Each row of a cost table with the place of its unit; rows that don't count are left out."""
+    """List the rows of a cost table that count, with the places of their units."""
     frame = net[table]
     if table == "pwl_cost":
         frame = frame[(frame["power_type"] == "p").to_numpy(dtype=bool)]
@@ -65,7 +65,7 @@ def cost_rows(net: Any, table: str) -> list[tuple[int, int]]:
 
 
 def read_costs(net: Any) -> dict[str, Any]:
-    """The cost fields of the generator table."""
+    """Return the cost fields of the generator table."""
     count = sum(len(rows(net, table)) for table in UNIT_TABLES)
     loads = count - len(rows(net, "load"))
     cost = {name: np.zeros(count) for name in ("quadratic", "linear", "constant")}
@@ -92,14 +92,14 @@ def _refuse_twice(units: list[int]) -> None:
     if len(set(units)) < len(units):
         raise InputError(
             "Tables poly_cost and pwl_cost give one unit more than one cost.",
-            remedy="Keep one row a unit.",
+            remedy="Keep one row for each unit.",
         )
 
 
 def _points(row: int, areas: Any) -> Floats:
-    """Breakpoints (MW, $/h) of ``[from, to, slope]`` pieces, as pandapower adds them up.
+    """Compute breakpoints (MW, $/h) from ``[from, to, slope]`` pieces, as pandapower does.
 
-    Pieces that do not follow each other have no cost: it is infinite, as one too large to tell.
+    If pieces do not follow each other, or numbers are too large, the cost is infinite.
     """
     try:
         pieces = np.array(areas, dtype=float).reshape(-1, 3)
@@ -107,7 +107,7 @@ def _points(row: int, areas: Any) -> Floats:
         raise InputError(
             f"pwl_cost {row} has points that are not [from, to, slope] triples.",
             remedy="Write them as [[from_mw, to_mw, slope], ...].",
-        ) from None  # which would show a point
+        ) from None  # the original error would show a point
     if not len(pieces) or np.isnan(pieces).any():
         raise InputError(
             f"pwl_cost {row} has no points, or some are missing.",
@@ -117,17 +117,17 @@ def _points(row: int, areas: Any) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         rise = np.diff(power) * pieces[:, 2]
         cost = power[0] * pieces[0, 2] + np.concatenate([[0.0], np.cumsum(rise)])
-    # Infinite, not missing: a private one is clipped.
+    # Infinite and not missing, so that a private cost can be clipped.
     untold = np.isnan(cost) | (pieces[1:, 0] != pieces[:-1, 1]).any()
     return np.column_stack([power, np.where(untold, np.inf, cost)])
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def areas(name: str, points: Floats) -> list[list[float]]:
-    """``[from, to, slope]`` pieces of a curve, which must run through 0 $/h at 0 MW."""
+    """Return ``[from, to, slope]`` pieces of a curve, which must pass through 0 $/h at 0 MW."""
     slope = np.diff(points[:, 1]) / np.diff(points[:, 0])
     start = points[0, 0] * slope[0]
-    # Slopes are rounded where a curve's ends were private: that much may be left over.
+    # If a curve's ends were private its slopes are rounded, so this much may be left over.
     if abs(points[0, 1] - start) > 0.01 + 1e-4 * np.abs(points[:, 0]).max():
         raise InputError(
             f"The piecewise-linear cost of {name} has a constant part, which pwl_cost can't hold.",
@@ -138,7 +138,7 @@ def areas(name: str, points: Floats) -> list[list[float]]:
 
 
 def write_costs(net: Any, old: Generators, new: Generators) -> None:
-    """Put changed costs into the rows they came from; a cost without a row gets one."""
+    """Write changed costs into the rows they came from; a cost without a row gets one."""
     loads = len(new) - len(rows(net, "load"))
     names = {unit: key for key, unit in priced_units(net).items()}
     for unit in range(len(new)):
@@ -172,7 +172,7 @@ def _same(old: Generators, new: Generators, unit: int) -> bool:
 
 
 def _row(net: Any, table: str, other: str, unit: tuple[str, int]) -> int:
-    """The row of `table` for a unit, made where there is none; a row in the `other` table goes."""
+    """Find or make the row of `table` for a unit; remove its row in the `other` table."""
     for name in (table, other):
         frame = net[name]
         mine = (frame["et"] == unit[0]) & (frame["element"] == unit[1])

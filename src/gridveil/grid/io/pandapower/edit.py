@@ -1,4 +1,4 @@
-"""Changed values of a network, put into the columns of a pandapower net that they came from."""
+"""Write changed values of a network into the pandapower net that it came from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gridveil.grid.io.pandapower.columns import (
     UNLIMITED_MVA,
     column,
     fixed,
-    flags,
+    fixed_loads,
     places,
     rows,
 )
@@ -25,7 +25,7 @@ from gridveil.grid.model.network import Network
 
 
 def put(net: Any, old: Network, new: Network) -> None:
-    """Write into `net`, which reads as `old`, every capacity, load, limit and cost that differs."""
+    """Write every capacity, load, limit and cost of `new` that differs from `old` into `net`."""
     sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
     if sizes[0] != sizes[1]:
         raise InputError(
@@ -35,7 +35,7 @@ def put(net: Any, old: Network, new: Network) -> None:
     _put_capacity(net, old, new)
     _put_load(net, old, new)
     _put_limits(net, old, new)
-    # A unit that has become free to move may have a cost that did not count before.
+    # A unit that became controllable may have a cost that did not count before.
     write_costs(net, replace(old.generators, **read_costs(net)), new.generators)
 
 
@@ -76,7 +76,7 @@ def _limit_line(net: Any, index: Any, capacity: float) -> None:
 
 
 def _limit_trafo(net: Any, index: Any, capacity: float) -> None:
-    # Not by its rating, on which its impedance is given.
+    # Do not change the rating: the impedance is relative to it.
     trafo = net.trafo
     _ensure(trafo, "max_loading_percent")
     rating = float(trafo.at[index, "sn_mva"]) * _number(trafo, index, "df", 1.0)
@@ -86,7 +86,7 @@ def _limit_trafo(net: Any, index: Any, capacity: float) -> None:
 
 
 def _limit_impedance(net: Any, index: Any, capacity: float) -> None:
-    # The rating is the limit and the base of the per-unit values: these go with it.
+    # The rating is both the limit and the base of the per-unit values: convert these too.
     rating = capacity if np.isfinite(capacity) else UNLIMITED_MVA
     scale = rating / float(net.impedance.at[index, "sn_mva"])
     net.impedance.at[index, "sn_mva"] = rating
@@ -98,8 +98,8 @@ def _limit_impedance(net: Any, index: Any, capacity: float) -> None:
 
 
 def _put_load(net: Any, old: Network, new: Network) -> None:
-    """The first load of a bus takes the change; a bus without one gets one."""
-    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
+    """Write changed loads: the first load of a bus takes the change; a bus without one gets one."""
+    still = fixed_loads(net)
     at = places(bus_places(net), still, "bus", "load")
     scaling = column(still, "scaling", "load", 1.0)
     for name, ours in (("p_mw", "load"), ("q_mvar", "reactive_load")):
@@ -157,7 +157,7 @@ def _set_power(frame: pd.DataFrame, index: Any, table: str, power: float) -> Non
     if scaling == 0:
         frame.at[index, "scaling"] = scaling = 1.0
     frame.at[index, "p_mw"] = power / scaling
-    # rundcopp clips a set power to these, so they have to let it through.
+    # rundcopp clips a set power to its limits, so widen them if need be.
     for name, worse in (("min_p_mw", min), ("max_p_mw", max)):
         bound = _number(frame, index, name, np.nan)
         if not np.isnan(bound):

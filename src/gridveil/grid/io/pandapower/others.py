@@ -1,7 +1,7 @@
 """Elements of a pandapower net that the DC model does not have: constant, left out or refused.
 
 DC lines and storages are public and constant, at their set power. Controllers and profiles are
-left out. What would have to be a load or a generator is refused.
+left out. Elements that would have to become loads or generators are refused.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "dcline": ("from_bus", "to_bus"),
     "storage": ("bus",),
 }
-"""Tables that a net may have beside those that every net has, and their buses."""
-# Tables with a place in a power flow that a DC model of lines and generators does not have.
+"""Tables that only some nets have, and their bus columns."""
+# Tables whose elements affect the power flow but are not in the DC model, with the remedy.
 REFUSED = {
     "ward": "replace it by a load and a shunt",
     "xward": "replace it by a load, a shunt and a generator",
@@ -41,7 +41,7 @@ REFUSED = {
 
 
 def present(net: Any, table: str) -> pd.DataFrame:
-    """A table that a net need not have; empty if it has none."""
+    """Return a table that only some nets have; empty if this one has none."""
     frame = net.get(table)
     if frame is not None and not isinstance(frame, pd.DataFrame):
         raise InputError(
@@ -59,7 +59,7 @@ def present(net: Any, table: str) -> pd.DataFrame:
 
 
 def refuse_unsupported(net: Any) -> None:
-    """Raise `InputError` with all elements in service that can't be part of the model."""
+    """Raise `InputError` that names all elements in service that can't be in the model."""
     found = []
     for table, remedy in REFUSED.items():
         frame = present(net, table)
@@ -77,7 +77,7 @@ def refuse_unsupported(net: Any) -> None:
 
 
 def constant_power(net: Any, place: pd.Series[int]) -> Floats:
-    """What DC lines and storages draw at buses, MW."""
+    """Return the power that DC lines and storages draw at buses, MW."""
     drawn = np.zeros(len(net.bus))
     frame = present(net, "dcline")
     frame = frame[flags(frame, "in_service", True)]
@@ -96,7 +96,7 @@ def constant_power(net: Any, place: pd.Series[int]) -> Floats:
 
 
 def constant_notes(net: Any) -> Iterator[str]:
-    """What an owner should know of these elements."""
+    """Yield notes for the owner about these elements."""
     words = {
         "dcline": "DC lines are public and constant, at their p_mw",
         "storage": "storages are public and constant, at their p_mw",

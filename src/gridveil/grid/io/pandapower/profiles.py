@@ -1,9 +1,9 @@
-"""Profiles of a pandapower net, as SimBench has them: the models of a release.
+"""Turn profiles of a pandapower net, as SimBench has them, into the models of a release.
 
 ``net.profiles`` has tables of factors over time, with a column ``time``. The column ``profile`` of
 ``load`` and ``sgen`` names the factors of an element: ``NAME_pload`` in the table ``load``, and
 ``NAME`` in the table ``renewables``. An element draws or feeds in its ``p_mw`` times its factor;
-one without a profile is constant. Loads are public then.
+one without a profile is constant. Loads are then public.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 
 from gridveil.errors import InputError
 from gridveil.grid.io import real
-from gridveil.grid.io.pandapower.columns import UNIT_TABLES, column, flags, places, rows
+from gridveil.grid.io.pandapower.columns import UNIT_TABLES, column, fixed_loads, places, rows
 from gridveil.grid.io.pandapower.tables import bus_places
 from gridveil.grid.io.snapshots import chosen
 from gridveil.grid.model.network import Floats
@@ -28,12 +28,12 @@ _FORMAT = "%d.%m.%Y %H:%M"  # SimBench's own
 
 
 def models_at(net: Any, asked: str | Path | Sequence[Any]) -> dict[str, Floats]:
-    """The times that were asked for as arrays of a population, one row each.
+    """Return the times that were asked for as arrays of a population, one row each.
 
     Raises
     ------
     InputError
-        If the net has no profiles, or one that an element names is missing.
+        If the net has no profiles, or a profile that an element names is missing.
     """
     tables = {table: _factors(net, table, *where) for table, where in _TABLES.items()}
     times = next((one.index for one in tables.values() if len(one.columns)), None)
@@ -66,7 +66,7 @@ def models_at(net: Any, asked: str | Path | Sequence[Any]) -> dict[str, Floats]:
 
 
 def _factors(net: Any, table: str, name: str, ending: str) -> pd.DataFrame:
-    """Factors of all profiles that elements of a table name: a row a time, a column a profile."""
+    """Read the profiles that elements of a table name: one row per time, one column each."""
     known = net.get("profiles")
     frame = known.get(name) if isinstance(known, dict) else None
     used = net[table]["profile"].dropna().unique() if "profile" in net[table] else ()
@@ -93,7 +93,7 @@ def _factors(net: Any, table: str, name: str, ending: str) -> pd.DataFrame:
 
 
 def _of_rows(frame: pd.DataFrame, shares: pd.DataFrame) -> Floats:
-    """The factor of every element at every time; 1 of one without a profile."""
+    """Return the factor of every element at every time; 1 without a profile."""
     found = np.ones((len(shares), len(frame)))
     if "profile" in frame:
         for at, name in enumerate(frame["profile"]):
@@ -103,9 +103,8 @@ def _of_rows(frame: pd.DataFrame, shares: pd.DataFrame) -> Floats:
 
 
 def _loads(net: Any, shares: pd.DataFrame) -> Floats:
-    """Multipliers of what buses draw: the mean of the factors of their loads, by their size."""
-    used = flags(net.load, "in_service", True) & ~flags(net.load, "controllable", False)
-    frame = net.load[used]
+    """Return multipliers of buses: the mean of their loads' factors, weighted by size."""
+    frame = fixed_loads(net)
     power = column(frame, "p_mw", "load") * column(frame, "scaling", "load", 1.0)
     at = places(bus_places(net), frame, "bus", "load")
     count = len(net.bus) + len(net.get("trafo3w", ()))  # stars of transformers are buses too

@@ -1,4 +1,4 @@
-"""What of a pandapower net may be published, by the parameters that are private."""
+"""Build the part of a pandapower net that may be published, depending on the private parameters."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ TABLES = tuple(name for name in KEPT["pandapower"] if name not in ("poly_cost", 
 UNITS = ("gen", "sgen", "load")
 LIMITS = ("min_p_mw", "max_p_mw")
 REACTIVE = {"max_q_mvar": 1.0, "min_q_mvar": -1.0}
-"""Reactive limits, and the side of 0 that each is on."""
+"""Reactive limits, and the usual sign of each."""
 SERIES = ("r_ohm_per_km", "x_ohm_per_km", "r0_ohm_per_km", "x0_ohm_per_km")
 SHUNTS = ("c_nf_per_km", "g_us_per_km", "c0_nf_per_km", "g0_us_per_km")
-# Words of pandapower's own; any other text in these columns is not written.
+# The texts that may be in these columns; any other text is not written.
 WORDS = {
     "type": re.compile("b|n|m|ol|cs|wye|delta|PV|WP|CHP|sync|async|LS|CB|LBS|DS"),
     "vector_group": re.compile("[YyDdZzNn]{2,4}[0-9]{0,2}"),
     "zone": re.compile(r"[\w -]{1,20}"),
 }
-# Columns that pandapower insists on, where nothing is said.
+# Neutral values for columns that pandapower requires.
 NEUTRAL: dict[str, float] = {
     **dict.fromkeys(("vm_pu", "scaling", "df", "parallel", "step", "max_step"), 1),
     **dict.fromkeys(("p_mw", "q_mvar", "va_degree", "pfe_kw", "i0_percent", "z_ohm"), 0.0),
@@ -55,18 +55,18 @@ NEUTRAL: dict[str, float] = {
     "max_i_ka": 99999.0,
 }
 SHAPES = {"Point", "LineString"}
-# Columns that pandapower has no type for until they are used; the others of this kind are numbers.
+# Types of optional columns that an empty net lacks; all other such columns are numbers.
 _OPTIONAL = {
     **{name: np.dtype(object) for name in ("tap2_side", "tap2_changer_type", "vector_group")},
     **{name: np.dtype(bool) for name in ("controllable", "oltc", "tap_at_star_point")},
 }
-# What a truth value is where nothing is said.
+# Truth values to use if one is missing; True for all others.
 _UNSAID = {"slack": False, "oltc": False, "tap_at_star_point": False}
 
 
 @unlogged("pandapower")
 def strip(net: Any, parameters: str | Sequence[str], protected: Protected | None = None) -> Any:
-    """A new net with what all of `parameters` have on their allow-lists, and nothing else."""
+    """Make a new net with only what the allow-lists of all `parameters` contain."""
     private, known = check_parameters(parameters), protected or {}
     bare = _stripped(net, private, known)
     for table, hidden in _rows(net, known).items():
@@ -81,11 +81,11 @@ def strip(net: Any, parameters: str | Sequence[str], protected: Protected | None
 
 
 def _rows(net: Any, protected: Protected) -> dict[str, dict[str, Bools]]:
-    """The rows of every table that belong to the elements of which a parameter is protected."""
+    """Mark the rows of every table whose value of a parameter is protected, by parameter."""
     found: dict[str, dict[str, Bools]] = {}
     if "capacity" in protected:
         ends = np.cumsum([len(net[table]) for table in BRANCH_TABLES])
-        # The last part is that of three-winding transformers, which have no limit to protect.
+        # The last part is for three-winding transformers, which have no limit to protect.
         parts = np.split(protected["capacity"], ends)[:-1]
         for table, mine in zip(BRANCH_TABLES, parts, strict=True):
             found[table] = {"capacity": mine}
@@ -102,7 +102,7 @@ def _rows(net: Any, protected: Protected) -> dict[str, dict[str, Bools]]:
 
 
 def _stripped(net: Any, private: Sequence[str], protected: Protected) -> Any:
-    """The same where they are private of all elements but of curves; of none, without results."""
+    """Strip a net with `private` parameters private for all elements (costs: by `protected`)."""
     pandapower = importlib.import_module("pandapower")
     bare = pandapower.create_empty_network(
         f_hz=net_number(net, "f_hz"), sn_mva=net_number(net, "sn_mva"), add_stdtypes=False
@@ -121,7 +121,7 @@ def _stripped(net: Any, private: Sequence[str], protected: Protected) -> Any:
 
 
 def columns(net: Any) -> dict[str, tuple[str, ...]]:
-    """What a net has, table by table, in the words of `fates`; empty tables are none."""
+    """List the columns of all tables that are not empty, with the names that `fates` uses."""
     found: dict[str, tuple[str, ...]] = {}
     rest: list[str] = []
     for name, value in net.items():
@@ -145,13 +145,13 @@ def _table(source: pd.DataFrame, template: pd.DataFrame, allowed: Sequence[str])
             values = _values(source[name], name, kind)
         else:
             values = _neutral(name, kind, source.index)
-        # A list says its type, also where it is empty.
+        # Lists get an explicit type, in case they are empty.
         columns[name] = pd.Series(values, index, object) if isinstance(values, list) else values
     return pd.DataFrame(columns, index=index)
 
 
 def _values(values: pd.Series[Any], name: str, kind: Any) -> Any:
-    """A copy of one column, as its kind of value only: no text among numbers, no notes in a map."""
+    """Copy the values of a column that are of its kind: no text among numbers, no other texts."""
     if name == "geo":
         return [_shape(value) for value in values]
     if kind.kind == "b":
@@ -180,7 +180,7 @@ def _neutral(name: str, kind: Any, index: pd.Index[Any]) -> Any:
 
 
 def _shape(text: Any) -> str | None:
-    """The coordinates of a GeoJSON text, without anything else that it may hold."""
+    """Copy the coordinates of a GeoJSON text, and nothing else that it may hold."""
     try:
         found = json.loads(text)
         points = np.array(found["coordinates"], dtype=float)
@@ -192,7 +192,7 @@ def _shape(text: Any) -> str | None:
 
 
 def _drop_dispatch(net: Any, bare: Any) -> None:
-    """A set power is data only where a unit can't move; elsewhere it is a result."""
+    """Clear the set power of units that can move: it is a result."""
     moving = {table: ~fixed(net, table) for table in ("gen", "sgen")}
     moving["load"] = flags(net.load, "controllable", False)
     for table, which in moving.items():
@@ -202,7 +202,7 @@ def _drop_dispatch(net: Any, bare: Any) -> None:
 
 
 def _drop_bounds(net: Any, bare: Any) -> None:
-    """Limits of a load are a unit's where it can move; elsewhere they bound or copy the load."""
+    """Clear the limits of loads that can't move: they bound or copy the load."""
     still = ~flags(net.load, "controllable", False)
     for name in LIMITS:
         if name in bare.load.columns:
@@ -210,7 +210,7 @@ def _drop_bounds(net: Any, bare: Any) -> None:
 
 
 def _only_sides(bare: Any) -> None:
-    """Of a reactive limit only on which side of 0 it is: 1, -1 or 0; `put_reactive` fills it in."""
+    """Keep only the signs of reactive limits (1, -1 or 0); `put_reactive` fills in the sizes."""
     for table in ("ext_grid", *UNITS):
         for name, side in REACTIVE.items():
             if name in bare[table].columns:
@@ -220,9 +220,10 @@ def _only_sides(bare: Any) -> None:
 
 
 def published_impedance(net: Any) -> tuple[Bools, Floats, Floats]:
-    """Which branches have impedances on ratings (all but lines), and those of all branches, p.u.
+    """Mark branches whose impedances are relative to ratings; return all impedances, per unit.
 
-    Of a stripped net: what a release publishes of them.
+    These are all branches except lines. For a stripped net these are the impedances that a release
+    publishes.
     """
     branches = build(net).branches
     rated = np.arange(len(branches)) >= len(net.line)
@@ -230,9 +231,9 @@ def published_impedance(net: Any) -> tuple[Bools, Floats, Floats]:
 
 
 def _without_ratings(net: Any, bare: Any) -> None:
-    """Impedances (public) as they are in all, on the net's base instead of on ratings (private).
+    """Convert public impedances to totals of each branch, on the net's base and not on ratings.
 
-    How many circuits or units in parallel share one and how long a line is go into the totals.
+    Lengths, and numbers of circuits or units in parallel, are included in the totals.
     """
     line, base = net.line, float(net.sn_mva)
     length, circuits = column(line, "length_km", "line"), column(line, "parallel", "line", 1.0)
@@ -255,9 +256,9 @@ def _without_ratings(net: Any, bare: Any) -> None:
 
 
 def _trafo_on_base(trafo: pd.DataFrame, bare: pd.DataFrame, base: float) -> None:
-    """All units of a transformer as one on the net's base, its impedances with few digits.
+    """Write all units of a transformer as one on the net's base, with few digits of impedances.
 
-    A third number with three digits would leave one rating possible: the no-load current has two.
+    A third number with three digits could determine the rating, so the no-load current has two.
     """
     units = column(trafo, "parallel", "trafo", 1.0)
     rating = column(trafo, "sn_mva", "trafo") * units
@@ -272,11 +273,11 @@ def _trafo_on_base(trafo: pd.DataFrame, bare: pd.DataFrame, base: float) -> None
 
 
 def _keep_costs(net: Any, bare: Any, private: Sequence[str], protected: Protected) -> None:
-    """Rows of public costs. Beside private ones they are counted anew: gaps would tell of these."""
+    """Copy rows of public costs; number them anew if some are private, since gaps reveal those."""
     others = [name for name in private if name != "cost"]
     poly, frame = _public_costs(net, "poly_cost", private, protected), net.pwl_cost
     bare.poly_cost = _table(poly, bare.poly_cost, copied("pandapower", "poly_cost", others))
-    # Breakpoints end at the limits, those of reactive power too: the released network has its own.
+    # Curves end at the limits, also those of reactive power: the released network makes new ones.
     hidden = protected.get("generator_limit")
     moved = [
         row
@@ -301,7 +302,7 @@ def _keep_costs(net: Any, bare: Any, private: Sequence[str], protected: Protecte
 def _public_costs(
     net: Any, table: str, private: Sequence[str], protected: Protected
 ) -> pd.DataFrame:
-    """Rows of a cost table whose cost is not private."""
+    """Return the rows of a cost table whose cost is not private."""
     frame: pd.DataFrame = net[table]
     if "cost" not in private:
         return frame
@@ -312,14 +313,14 @@ def _public_costs(
 
 
 def _units_of(net: Any, frame: pd.DataFrame) -> list[int | None]:
-    """The place of the unit that each row of a cost table is for; None if it is for none."""
+    """Return the place of the unit of each row of a cost table; None if there is no such unit."""
     found = unit_places(net)
     rows_of = zip(frame["et"], frame["element"], strict=True)
     return [found.get(str(kind), {}).get(element) for kind, element in rows_of]
 
 
 def _pieces(given: Any) -> list[list[float]]:
-    """Pieces of a cost, if they are numbers: those of one that does not count may be anything."""
+    """Return the pieces of a cost if they are numbers; unused costs may hold anything."""
     try:
         pieces: list[list[float]] = np.array(given, dtype=float).reshape(-1, 3).tolist()
     except (TypeError, ValueError):
@@ -328,7 +329,7 @@ def _pieces(given: Any) -> list[list[float]]:
 
 
 def put_reactive(net: Any, reach: Floats, hidden: Bools) -> None:
-    """Reactive limits (Mvar) of `hidden` units on the sides that `strip` left (1 or -1)."""
+    """Write reactive limits (Mvar) of `hidden` units, with the signs that `strip` kept."""
     start = 0
     for table in ("ext_grid", *UNITS):
         frame = net.ext_grid if table == "ext_grid" else rows(net, table)
@@ -342,7 +343,7 @@ def put_reactive(net: Any, reach: Floats, hidden: Bools) -> None:
 
 
 def set_points(net: Any) -> Floats:
-    """Set points of all units (MW, in the order of the model's generators); 0 of external grids."""
+    """Return the set points of all units (MW, in the model's order); 0 for external grids."""
     found = [np.zeros(len(net.ext_grid))]
     for table in UNITS:
         frame = rows(net, table)
@@ -352,7 +353,7 @@ def set_points(net: Any) -> Floats:
 
 
 def put_dispatch(net: Any, output: Floats) -> None:
-    """Set points of the units that can move (MW, in the order of the model's generators)."""
+    """Write the set points of the units that can move (MW, in the model's order)."""
     start = len(net.ext_grid)
     for table in UNITS:
         frame = rows(net, table)

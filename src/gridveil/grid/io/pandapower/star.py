@@ -1,4 +1,4 @@
-"""Three-winding transformers of a pandapower net: three branches and a bus where they meet.
+"""Model three-winding transformers of a pandapower net as three branches that meet at a bus.
 
 pandapower's own power flow does the same: the star bus has the nominal voltage of the upper bus,
 and the no-load losses are on its side. Star buses come after those of the net, and the branches
@@ -21,11 +21,11 @@ from gridveil.grid.model.network import Bools, Buses, Floats
 
 SIDES = ("hv", "mv", "lv")
 PAIRS = ((0, 1), (1, 2), (0, 2))
-"""Windings between which the short-circuit voltages of a table are: those called hv, mv and lv."""
+"""The pairs of windings of the short-circuit voltages that a table calls hv, mv and lv."""
 
 
 def with_stars(buses: Buses, count: int) -> Buses:
-    """Buses with one more for every three-winding transformer."""
+    """Add one bus for every three-winding transformer."""
     if not count:
         return buses
     unsaid = {"load": 0.0, "shunt": 0.0, "reference": False, "in_service": True}
@@ -43,12 +43,12 @@ def with_stars(buses: Buses, count: int) -> Buses:
 
 
 def star_names(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Names of the branches."""
+    """Return the names of the branches."""
     return tuple(f"trafo3w {index} {side}" for side in SIDES for index in frame.index)
 
 
 def star_branches(net: Any, place: pd.Series[int]) -> dict[str, Any]:
-    """The branches of all three-winding transformers, without limits."""
+    """Return the branches of all three-winding transformers, without limits."""
     frame = net.trafo3w
     own = pd.Series(np.arange(len(net.bus)), index=net.bus.index)
     volts = column(net.bus, "vn_kv", "bus")
@@ -71,7 +71,7 @@ def star_branches(net: Any, place: pd.Series[int]) -> dict[str, Any]:
 
 
 def _cut(net: Any, frame: pd.DataFrame) -> Bools:
-    """Windings that an open switch takes out."""
+    """Mark the windings that an open switch disconnects."""
     switch = net.switch[(net.switch["et"] == "t3").to_numpy(dtype=bool)]
     switch = switch[~flags(switch, "closed", True)]
     opened = set(zip(whole(switch, "element").tolist(), whole(switch, "bus").tolist(), strict=True))
@@ -86,7 +86,7 @@ def _cut(net: Any, frame: pd.DataFrame) -> Bools:
 
 
 def _windings(frame: pd.DataFrame) -> pd.DataFrame:
-    """The three-winding transformers as two-winding ones, side by side."""
+    """Convert three-winding transformers to two-winding ones, side by side."""
     if flags(frame, "tap_dependency_table", False).any():
         raise InputError(
             "Table trafo3w uses a characteristic table (tap_dependency_table).",
@@ -124,7 +124,7 @@ def _windings(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _star(pairs: Floats, rating: Floats) -> Floats:
-    """Of each winding, on its own rating: half of both pairs that it is in, less the third."""
+    """Compute each winding's value on its own rating: half of its two pairs minus the third."""
     a, b, c = pairs
     found: Floats = 0.5 * rating / rating[0] * np.array([a + c - b, a + b - c, b + c - a])
     return found
@@ -146,9 +146,9 @@ def _taps(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def stars_on_base(frame: pd.DataFrame, bare: pd.DataFrame, base: float) -> None:
-    """Impedances (public) on the net's base instead of on ratings (private), with few digits.
+    """Convert public impedances from private ratings to the net's base, with few digits.
 
-    Three pairs of windings on one rating are six numbers: with more digits than these, few ratings
+    Three pairs of windings give six numbers on the same ratings: with more digits, few ratings
     would fit all of them.
     """
     rating = [column(frame, f"sn_{side}_mva", "trafo3w") for side in SIDES]

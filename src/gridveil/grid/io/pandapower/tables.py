@@ -1,7 +1,7 @@
-"""What a pandapower net says, as the arrays of a :class:`~gridveil.grid.model.network.Network`.
+"""Make a :class:`~gridveil.grid.model.network.Network` from a pandapower net.
 
 The numbers are those that pandapower's own DC-OPF (``rundcopp``) would use, computed here from the
-tables, so that nothing private to pandapower is called and the net is never changed.
+tables, so that no internal function of pandapower is called and the net is never changed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gridveil.grid.io.pandapower.columns import (
     UNIT_TABLES,
     UNLIMITED_MVA,
     column,
+    fixed_loads,
     flags,
     labels,
     net_number,
@@ -55,7 +56,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 }
 
 
-# What comes out of absurd numbers is found when the network is checked.
+# Absurd numbers give infinite or missing results, which the check of the network finds.
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def build(net: Any) -> Network:
     """Read the tables of `net`; the result has no ``source`` yet."""
@@ -84,7 +85,7 @@ def build(net: Any) -> Network:
 
 
 def limit_loading(net: Any, percent: float) -> None:
-    """Give a loading limit to lines and transformers that have none.
+    """Set a loading limit for lines and transformers that have none.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def limit_loading(net: Any, percent: float) -> None:
 
 
 def why_none(net: Any, parameter: str) -> tuple[str, str] | None:
-    """What the net lacks if it has no value of a parameter, and the remedy; None: nothing known."""
+    """Say what the net lacks if it has no value of a parameter, and the remedy; None if unknown."""
     if parameter != "capacity" or not (count := _unlimited(net)):
         return None
     return (
@@ -113,7 +114,7 @@ def why_none(net: Any, parameter: str) -> tuple[str, str] | None:
 
 
 def _unlimited(net: Any) -> int:
-    """How many lines and transformers in service have ratings, and no loading that limits them."""
+    """Count lines and transformers in service without a loading limit."""
     count = 0
     for table in ("line", "trafo"):
         loading = column(net[table], "max_loading_percent", table, np.nan)
@@ -191,7 +192,7 @@ def _refuse_indices(net: Any) -> None:
 
 
 def bus_places(net: Any) -> pd.Series[int]:
-    """Where each bus index is in the bus table: buses joined by a closed switch share a place."""
+    """Return the place of each bus in the bus table; buses joined by a closed switch share one."""
     index = net.bus.index
     switch = net.switch
     joined = switch[(switch["et"] == "b").to_numpy() & flags(switch, "closed", True)]
@@ -215,7 +216,7 @@ def _components(count: int, start: Ints, end: Ints) -> Ints:
 def _buses(net: Any, place: pd.Series[int]) -> Buses:
     count = len(net.bus)
     in_service = flags(net.bus, "in_service", True)
-    # A bus that a switch joins to another one is that bus: it has no row of its own in the model.
+    # Of buses that a closed switch joins, only the first is in service in the model.
     in_service &= place.to_numpy() == np.arange(count)
     load = drawn(net, "p_mw", place)
     return Buses(
@@ -229,9 +230,9 @@ def _buses(net: Any, place: pd.Series[int]) -> Buses:
 
 
 def drawn(net: Any, name: str, place: pd.Series[int]) -> Floats:
-    """What the loads of every bus draw that can't move: ``p_mw`` or ``q_mvar``."""
+    """Return what the loads of every bus that can't move draw: ``p_mw`` or ``q_mvar``."""
     found = np.zeros(len(net.bus))
-    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
+    still = fixed_loads(net)
     unsaid = {} if name == "p_mw" else {"default": 0.0}
     power = column(still, name, "load", **unsaid) * column(still, "scaling", "load", 1.0)
     np.add.at(found, places(place, still, "bus", "load"), power)
@@ -239,8 +240,8 @@ def drawn(net: Any, name: str, place: pd.Series[int]) -> Floats:
 
 
 def load_places(net: Any) -> dict[str, int]:
-    """The bus of every load of the model, by its index, and by its name if no other has it."""
-    still = net.load[~flags(net.load, "controllable", False) & flags(net.load, "in_service", True)]
+    """Return the bus of every load of the model, by its index, and by its name if it is unique."""
+    still = fixed_loads(net)
     at = places(bus_places(net), still, "bus", "load").tolist()
     found = dict(zip(map(str, still.index), at, strict=True))
     names = [str(name) for name in still["name"]] if "name" in still else []
@@ -274,7 +275,7 @@ def _reference(net: Any, place: pd.Series[int]) -> Bools:
 
 
 def _with_reach(buses: Buses, branches: Branches) -> Buses:
-    """Leave out, as pandapower does, the buses that no reference bus can reach."""
+    """Take buses that no reference bus can reach out of service, as pandapower does."""
     used = branches.in_service
     label = _components(len(buses), branches.from_bus[used], branches.to_bus[used])
     anchors = label[buses.reference & buses.in_service]
@@ -333,7 +334,7 @@ def _line_values(net: Any) -> tuple[Floats, ...]:
     nominal = column(net.bus, "vn_kv", "bus")[places(own, line, "from_bus", "line")]
     parallel = column(line, "parallel", "line", 1.0)
     scale = column(line, "length_km", "line") * net.sn_mva / nominal**2 / parallel
-    # A line without a loading limit is unlimited, whatever max_i_ka says: so has rundcopp it.
+    # A line without a loading limit is unlimited, whatever max_i_ka says, as in rundcopp.
     loading = column(line, "max_loading_percent", "line", np.nan)
     derating = column(line, "df", "line", 1.0)
     current = column(line, "max_i_ka", "line", np.nan)

@@ -1,4 +1,4 @@
-"""Two-winding transformers of a pandapower net: series impedance, tap ratio and phase shift.
+"""Compute impedance, tap ratio and phase shift of a pandapower net's two-winding transformers.
 
 pandapower describes a transformer by its short-circuit voltage on its own rating, its no-load
 losses and its tap changer. ``rundcopp`` uses the series branch of the T model, the off-nominal
@@ -20,7 +20,7 @@ from gridveil.grid.model.network import Bools, Floats
 def trafo_values(
     frame: pd.DataFrame, nominal_high: Floats, nominal_low: Floats, base: float
 ) -> tuple[Floats, ...]:
-    """Capacity (MW), resistance, reactance (p.u.), tap and shift (degrees) of every transformer.
+    """Compute capacity (MW), resistance, reactance (p.u.), tap and shift (degrees).
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def trafo_values(
 
 
 def _series(frame: pd.DataFrame, low: Floats, nominal_low: Floats, base: float) -> Any:
-    """Series impedance in per unit on `base`, after the T model is turned into a pi model."""
+    """Compute the series impedance in per unit on `base`, of the pi model of the T model."""
     rating = column(frame, "sn_mva", "trafo")
     parallel = column(frame, "parallel", "trafo", 1.0)
     scale = (low / nominal_low) ** 2 * base / rating / parallel / 100
@@ -76,7 +76,7 @@ def _magnetising(frame: pd.DataFrame, low: Floats, nominal_low: Floats, base: fl
 
 
 def _tapped(frame: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
-    """Rated voltages (kV) and shift (degrees) at the present tap position."""
+    """Compute rated voltages (kV) and shift (degrees) at the present tap position."""
     volts = {
         "hv": column(frame, "vn_hv_kv", "trafo"),
         "lv": column(frame, "vn_lv_kv", "trafo"),
@@ -119,7 +119,7 @@ def _ideal_shift(frame: pd.DataFrame, changer: str, which: Bools) -> Floats:
 
 
 def _added(frame: pd.DataFrame, changer: str, which: Bools, volts: Floats) -> tuple[Floats, Floats]:
-    """Voltage that the tap adds, along the winding's and across it, kV."""
+    """Compute the voltage that the tap adds, in phase with the winding's and across it, kV."""
     percent = column(frame, f"{changer}_step_percent", "trafo", 0.0)
     angle = np.deg2rad(column(frame, f"{changer}_step_degree", "trafo", 0.0))
     added = np.where(which, volts * percent * _steps(frame, changer) / 100, 0.0)

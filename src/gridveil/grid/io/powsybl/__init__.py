@@ -1,6 +1,6 @@
-"""Files of operators that pypowsybl reads: XIIDM, CGMES, UCTE, IEEE-CDF; and pypowsybl's networks.
+"""Read and write networks of pypowsybl, and files that it reads: XIIDM, UCTE, IEEE-CDF, CGMES.
 
-What is read, in the words of XIIDM, to which every one of these formats is turned first:
+Every format is converted to XIIDM first. What is read, in the terms of XIIDM:
 
 - **buses**: the connected parts of voltage levels (closed switches join), stars of transformers
   with three windings, far ends of dangling lines and middles of tie lines. Parts that no generator
@@ -13,11 +13,11 @@ What is read, in the words of XIIDM, to which every one of these formats is turn
   the sides and durations of a released line are this number, times public ratios.
 
 Batteries, HVDC lines and generation at far ends are public and constant, and a note says so.
-Shunts draw what their conductance does.
+Shunts draw the power of their conductance.
 
-A release is XIIDM, whatever came in: a new file, built from the allow-list of `fates` by this
-package. pypowsybl's own writers are never used for one: properties, aliases and extensions would
-carry the values that they were read with.
+A release is XIIDM, whatever the source's format: a new file, built from the allow-list of `fates`
+by this package. pypowsybl's own writers are never used for it: properties, aliases and extensions
+would still contain the original values.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _SETTINGS = {
 
 @unlogged("pypowsybl")
 def read(source: str | os.PathLike[str] | Any) -> Network:
-    """Read a file that pypowsybl can read, or a network of its own.
+    """Read a file that pypowsybl can read, or a pypowsybl network.
 
     Raises
     ------
@@ -101,26 +101,26 @@ def read(source: str | os.PathLike[str] | Any) -> Network:
 
 
 def from_tree(tree: Tree, name: str) -> Network:
-    """The network of a tree."""
+    """Make the network of a tree."""
     network = replace(build(tree)[0], name=name)
     return replace(readable(network, name), source=Source("powsybl", tree))
 
 
 def write(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write the network as XIIDM, with nothing changed but what was changed in it.
+    """Write the network as XIIDM, with only those values changed that were changed in it.
 
-    It is for its owner: names, properties and results of the file are in it.
+    It is for its owner: it contains names, properties and results of the file.
 
     Raises
     ------
     InputError
-        If the network did not come from such a file, or a value has no place in it.
+        If the network did not come from such a file, or a value can't be written into it.
     """
     _save(text_of(changed_tree(source_of(network, "powsybl").data, network).root), path)
 
 
 def changed_tree(tree: Tree, network: Network) -> Tree:
-    """A tree with the values of a network that came from it."""
+    """Return a copy of a tree with the values of a network that came from it."""
     found = Tree(copy.deepcopy(tree.root), tree.origin)
     before, layout = build(found)
     put(layout, before, network)
@@ -137,7 +137,7 @@ def write_release(
     network
         A network with the released values of `parameters`.
     path
-        Where to; None makes the tree and writes nothing.
+        The file; None makes the tree and writes nothing.
     parameters
         ``"capacity"``, ``"load"`` or ``"generator_limit"``, or several of them.
     """
@@ -165,18 +165,18 @@ def write_release(
 
 
 def set_points(tree: Tree) -> Floats:
-    """Set points of all units, MW."""
+    """Return the set points of all units, MW."""
     units = build(tree)[1].generators
     return np.nan_to_num([number(one, "targetP", 0.0) for one in units])
 
 
 def bus_facts(tree: Tree) -> dict[str, NDArray[Any]]:
-    """Public facts of buses, for rules of what is protected."""
+    """Return public facts of buses, for rules about which elements are protected."""
     return {"voltage": np.array(build(tree)[1].places.voltages)}
 
 
 def limit_names(tree: Tree) -> tuple[str, ...]:
-    """Sides and durations of limits that lines have."""
+    """Return the sides and durations of the lines' limits."""
     known = [one for branch in build(tree)[1].branches for one in limits_of(branch)]
     sides = {"side2" for _, _, side, _ in known if side == "side2"}
     temporary = (one for limits, *_ in known for one in limits.iter("temporaryLimit"))
@@ -185,7 +185,7 @@ def limit_names(tree: Tree) -> tuple[str, ...]:
 
 
 def why_none(tree: Tree, parameter: str) -> tuple[str, str] | None:
-    """What the file lacks if it has no value of a parameter, and the remedy."""
+    """Say what the file lacks if it has no value of a parameter, and the remedy."""
     if parameter == "cost":
         return "files of this kind have no costs", "Choose another parameter."
     if parameter == "capacity":

@@ -1,4 +1,4 @@
-"""Changed values of a network, put into the attributes of the XIIDM tree that they came from."""
+"""Write changed values of a network into the XIIDM tree that it came from."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def put(
     released: Bools | None = None,
     ratios: Ratios | None = None,
 ) -> None:
-    """Write into the tree of `layout`, which reads as `old`, every value of `new` that differs.
+    """Write every value of `new` that differs from `old` into the tree of `layout`.
 
-    Limits of branches with `released` capacities are written even if nothing differs.
+    Limits of branches with `released` capacities are written even if they are the same.
     """
     sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
     if sizes[0] != sizes[1]:
@@ -53,7 +53,7 @@ def put(
 
 
 def put_limit(branch: Limited, capacity: float, ratios: Ratios) -> None:
-    """One capacity (MW), times ratios, for all sides and durations; no limit if it is infinite."""
+    """Write a capacity (MW) times ratios to all sides and durations; if infinite, remove limits."""
     for limits, unit, side, _ in list(limits_of(branch)):
         value = capacity / unit * ratios.get(side, 1.0)
         if "permanentLimit" in limits.attrib:
@@ -66,7 +66,7 @@ def put_limit(branch: Limited, capacity: float, ratios: Ratios) -> None:
 
 
 def drop_limits(branch: Limited) -> None:
-    """A branch without limits, and without groups of them."""
+    """Remove all limits of a branch, and their groups."""
     for side in branch.sides:
         for group in branch.element.findall(f"operationalLimitsGroup{side}"):
             branch.element.remove(group)
@@ -74,7 +74,7 @@ def drop_limits(branch: Limited) -> None:
 
 
 def _put_load(layout: Layout, old: Network, new: Network) -> None:
-    """The first load of a bus takes the change."""
+    """Write changed loads: the first load of a bus takes the change."""
     at: dict[int, list[ET.Element]] = {}
     for element, bus in layout.loads:
         at.setdefault(bus, []).append(element)
@@ -93,13 +93,13 @@ def _put_load(layout: Layout, old: Network, new: Network) -> None:
 
 
 def put_dispatch(layout: Layout, output: Floats) -> None:
-    """Set points of all units (MW)."""
+    """Write the set points of all units (MW)."""
     for element, power in zip(layout.generators, output, strict=True):
         element.set("targetP", repr(float(power)))
 
 
 def put_reactive(layout: Layout, reach: Floats, hidden: Bools) -> None:
-    """Reactive limits (Mvar) of `hidden` units on the sides that `strip` left."""
+    """Write reactive limits (Mvar) of `hidden` units, with the signs that `strip` kept."""
     for element, size, own in zip(layout.generators, reach, hidden, strict=True):
         limits = element.find("minMaxReactiveLimits")
         if own and limits is not None:

@@ -1,8 +1,7 @@
-"""What of an XIIDM tree may be published, by the parameters that are private.
+"""Build the part of an XIIDM tree that may be published, depending on the private parameters.
 
 The new tree is built element by element from the allow-list of `fates`; nothing else is copied.
-Ids of elements with a private number are replaced by their order, and whatever refers to them
-follows.
+Elements with a private number get new ids from their order, and references are changed to match.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ CARRIERS = {
     "cost": ("generator",),
     "reactive_load": ("load", "danglingLine"),
 }
-"""Elements that have the values of a parameter."""
+"""The elements that hold the values of a parameter."""
 _TEXTS = ("name", "pairingKey", "geographicalTags", "tso", "country")
 LABEL = re.compile(r"[\w #/+-]{1,60}")
-"""Texts that are kept of elements without a private number."""
+"""The texts that elements without a private number keep."""
 _SIDES = {f"{tag}{side}": tag for tag in ("operationalLimitsGroup",) for side in ("", *"123")}
 _SIDES |= {f"{tag}TapChanger{side}": f"{tag}TapChanger" for tag in ("ratio", "phase") for side in
            ("", *"123")}  # fmt: skip
@@ -39,7 +38,7 @@ _ENDED = re.compile(r"[123]$")
 
 
 def strip(tree: Tree, parameters: str | Sequence[str], protected: Protected | None = None) -> Tree:
-    """A new tree with what all of `parameters` have on their allow-lists, and nothing else."""
+    """Make a new tree with only what the allow-lists of all `parameters` contain."""
     private = check_parameters(parameters)
     network, layout = build(tree)
     hidden = hidden_of(layout, private, protected or {})
@@ -47,7 +46,7 @@ def strip(tree: Tree, parameters: str | Sequence[str], protected: Protected | No
     bare = Tree(_copy(tree.root, private, hidden, renamed), tree.origin)
     bare.root.set("id", "release")
     if "capacity" in private:
-        # Limits in groups that are not in use are no capacity, and go.
+        # Limits in groups that are not selected are not the capacity; remove them.
         for one, new in zip(network.branches.capacity, build(bare)[1].branches, strict=True):
             if not np.isfinite(one):
                 drop_limits(new)
@@ -55,7 +54,7 @@ def strip(tree: Tree, parameters: str | Sequence[str], protected: Protected | No
 
 
 def columns(tree: Tree) -> dict[str, tuple[str, ...]]:
-    """What a tree has, element by element, in the words of `fates`."""
+    """List the attributes of a tree, element by element, with the names that `fates` uses."""
     found: dict[str, dict[str, None]] = {}
     rest: dict[str, None] = {}
     for element in tree.root.iter():
@@ -67,18 +66,18 @@ def columns(tree: Tree) -> dict[str, tuple[str, ...]]:
             rest[table] = None
     if tree.origin != XIIDM:
         rest["format"] = None
-    # What is inside of an element that is dropped goes with it.
+    # The children of an element that is dropped are dropped with it.
     return {**{table: tuple(names) for table, names in found.items()}, "more": tuple(rest)}
 
 
 def hidden_of(
     layout: Layout, private: Sequence[str], protected: Protected
 ) -> dict[int, tuple[str, ...]]:
-    """The private parameters of every element of which not all are protected."""
+    """Return the private parameters of every element that has fewer of them than others."""
     public: dict[int, set[str]] = {}
     if "capacity" in protected:
         for one, own in zip(layout.branches, protected["capacity"], strict=True):
-            # A transformer of three windings is public only if all of its sides are.
+            # A three-winding transformer is public only if all of its sides are.
             public.setdefault(id(one.element), {"capacity"})
             if own:
                 public[id(one.element)].discard("capacity")
@@ -98,7 +97,7 @@ def hidden_of(
 def renamed_ids(
     root: ET.Element, private: Sequence[str], hidden: Mapping[int, tuple[str, ...]]
 ) -> dict[str, str]:
-    """New ids, by the old ones, of the elements that have a private number."""
+    """Map old to new ids of the elements that have a private number."""
     taken = {element.get("id", "") for element in root.iter()}
     found: dict[str, str] = {}
     counts: dict[str, int] = {}
@@ -135,9 +134,9 @@ def _copy(
         if name in found.attrib:
             found.set(name, renamed.get(found.attrib[name], found.attrib[name]))
     for child in element:
-        # Nodes that make up a bus follow from switches; what is said of it is its state.
+        # Leave out calculated buses ("nodes"): they follow from switches and hold the state.
         if _table(child.tag) in KEPT["powsybl"] and "nodes" not in child.attrib:
-            # What belongs to an element is private as the element is.
+            # Children have the private parameters of their element.
             inner = {**hidden, id(child): hidden.get(id(child), names)}
             found.append(_copy(child, private, inner, renamed))
     _neutral(found, element, names)
@@ -145,7 +144,7 @@ def _copy(
 
 
 def _neutral(found: ET.Element, source: ET.Element, private: Sequence[str]) -> None:
-    """What XIIDM insists on, if the source has it and the release may not."""
+    """Write neutral values for attributes that XIIDM requires and a release may not copy."""
     tag = _table(source.tag)
     if (tag == "load" and "load" in private) or (tag == "danglingLine" and "load" in private):
         found.attrib.update(p0="0.0", q0="0.0")
@@ -170,7 +169,7 @@ def _neutral(found: ET.Element, source: ET.Element, private: Sequence[str]) -> N
 
 
 def _rename_groups(found: ET.Element, source: ET.Element) -> None:
-    """Groups of limits by their order; the selected one by its new name."""
+    """Rename groups of limits by their order, and refer to the selected one by its new name."""
     for side in ("", *"123"):
         chosen = found.attrib.pop(f"selectedOperationalLimitsGroupId{side}", None)
         groups = (one.findall(f"operationalLimitsGroup{side}") for one in (found, source))
@@ -181,7 +180,7 @@ def _rename_groups(found: ET.Element, source: ET.Element) -> None:
 
 
 def _only_sides(found: ET.Element) -> None:
-    """Of reactive limits only on which side of 0 they are: 1, -1 or 0; `put` fills them in."""
+    """Keep only the signs of reactive limits (1, -1 or 0); `put_reactive` fills in the sizes."""
     curve = found.find("reactiveCapabilityCurve")
     limits = found.find("minMaxReactiveLimits")
     points = [] if curve is None else curve.findall("point")
@@ -202,6 +201,6 @@ def _table(tag: str) -> str:
 
 
 def _column(table: str, name: str) -> str:
-    """Attributes of one side have one name for all sides, in most elements."""
+    """Return the name of an attribute without its side, for branches."""
     sided = table in BRANCHES and name not in ("g1", "b1", "g2", "b2")
     return _ENDED.sub("", name) if sided else name

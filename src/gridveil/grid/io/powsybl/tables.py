@@ -1,7 +1,7 @@
-"""What an XIIDM tree says, as the arrays of a :class:`~gridveil.grid.model.network.Network`.
+"""Make a :class:`~gridveil.grid.model.network.Network` from an XIIDM tree.
 
-Impedances in ohm become per unit on 100 MVA by nominal voltages, limits in ampere become MVA by
-them. A line has one capacity, the least of its permanent limits in the groups that are selected.
+Nominal voltages convert impedances in ohm to per unit on 100 MVA, and limits in ampere to MVA. A
+line has one capacity, the least of its permanent limits in the selected groups.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gridveil.grid.model.reference_buses import with_references
 
 BASE_MVA = 100.0
 NO_LIMIT_MW = 1e9
-"""What a unit without a limit is taken to be able to run at; the model needs a finite number."""
+"""The limit of a unit without one; the model needs a finite number."""
 _SIDES = {"line": "12", "twoWindingsTransformer": "12", "danglingLine": ("",)}
 
 
 @dataclass(frozen=True, eq=False)
 class Limited:
-    """One branch of the model: the element that it is, and the sides whose limits are its own.
+    """One branch of the model: its element in the tree, and the sides whose limits are its own.
 
     `voltages` are the nominal voltages of the sides (kV).
     """
@@ -40,19 +40,19 @@ class Limited:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which element of the tree every row of the model's tables came from."""
+    """The element of the tree that every row of the model's tables came from."""
 
     places: Places
     branches: list[Limited]
     generators: list[ET.Element]
     loads: list[tuple[ET.Element, int]]
-    """Loads and far ends of lines that are connected, and their buses."""
+    """Connected loads and far ends of lines, and their buses."""
 
 
 def limits_of(branch: Limited) -> Iterator[tuple[ET.Element, float, str, bool]]:
-    """Every set of limits of a branch, the MVA of its unit, its side, and whether it is in use.
+    """Yield every set of limits of a branch, its unit in MVA, its side, and whether it is in use.
 
-    A branch with limits at one end has no side to name.
+    The side is empty for a branch with limits at one end only.
     """
     for side, voltage in zip(branch.sides, branch.voltages, strict=True):
         chosen = branch.element.get(f"selectedOperationalLimitsGroupId{side}")
@@ -65,7 +65,7 @@ def limits_of(branch: Limited) -> Iterator[tuple[ET.Element, float, str, bool]]:
 
 
 def duration(limit: ET.Element) -> str:
-    """How long a temporary limit may last, as ratios name it; empty if it may for ever."""
+    """Return how long a temporary limit may last, as ratios name it; empty if there is no end."""
     seconds = limit.get("acceptableDuration")
     return "" if seconds is None else f"{seconds}s"
 
@@ -146,7 +146,7 @@ def _name(branch: Limited) -> str:
 
 
 def _fed(network: Network) -> tuple[Network, int]:
-    """The network with the islands out of service that no generator feeds, and how many buses."""
+    """Take islands without a generator out of service; return the network and number of buses."""
     island, units, lines = network.islands(), network.generators, network.branches
     fed = np.isin(island, island[units.bus[units.in_service]])
     on = lines.in_service & fed[lines.from_bus] & fed[lines.to_bus]
@@ -192,13 +192,13 @@ def _branches(root: ET.Element, places: Places) -> tuple[dict[str, Any], list[Li
 
 
 def _tie_ends(root: ET.Element, places: Places) -> dict[str, int]:
-    """The common far end of the two halves of every tie line."""
+    """Add a bus for the common far end of the two halves of every tie line."""
     halves = {one.get("id", ""): one for one in elements(root, "danglingLine")}
     found: dict[str, int] = {}
     for tie in elements(root, "tieLine"):
         pair = [tie.get(f"danglingLineId{side}", "") for side in "12"]
         if all(name in halves for name in pair):
-            # The lower one: which half comes first depends on ids.
+            # Use the lower voltage: which half comes first depends on ids.
             voltage = min(places.voltages[places.of(halves[name])[0]] for name in pair)
             found |= dict.fromkeys(pair, places.add(f"{tie.get('id', '')} border", voltage))
     return found
@@ -207,7 +207,7 @@ def _tie_ends(root: ET.Element, places: Places) -> dict[str, int]:
 def _legs(
     element: ET.Element, places: Places, limited: list[Limited]
 ) -> list[tuple[int, int, float, float, float, float, bool]]:
-    """The three branches from the sides of a transformer to its star, at the voltage ratedU0."""
+    """Make the three branches from a transformer's sides to its star, at the voltage ratedU0."""
     star_kv = number(element, "ratedU0")
     star = places.add(f"{element.get('id', '')} star", star_kv)
     found = []
@@ -222,7 +222,7 @@ def _legs(
 def _transformer(
     element: ET.Element, leg: str, voltage: float, other: float
 ) -> tuple[float, float, float, float]:
-    """Resistance, reactance, tap and shift: impedances are on the second side of a transformer."""
+    """Compute resistance, reactance, tap and shift; impedances are on the second side."""
     ratio = over(
         number(element, "ratedU0" if leg else "ratedU2"), number(element, f"ratedU{leg or 1}")
     )
@@ -249,7 +249,7 @@ def _step(changer: ET.Element) -> ET.Element | None:
 def _loads(
     root: ET.Element, places: Places
 ) -> tuple[list[tuple[ET.Element, int]], list[tuple[float, float]]]:
-    """Loads that are connected, then far ends of lines that lead out; MW and Mvar of each."""
+    """List connected loads, then far ends of lines that lead out, with MW and Mvar of each."""
     found, drawn = [], []
     for element in elements(root, "load"):
         bus, on = places.of(element)
@@ -267,7 +267,7 @@ def _loads(
 
 
 def _constant(root: ET.Element, places: Places, shunt: np.ndarray[Any, Any]) -> Iterator[str]:
-    """Add what is public and constant in the model to `shunt` (MW drawn), with a note for each."""
+    """Add public and constant power to `shunt` (MW drawn); yield a note for each kind."""
     for element in elements(root, "shunt"):
         bus, on = places.of(element)
         if on:
@@ -308,7 +308,7 @@ def _conductance(element: ET.Element) -> float:
 def _converters(
     line: ET.Element, stations: dict[str, ET.Element], places: Places
 ) -> Iterator[tuple[int, float]]:
-    """What an HVDC line draws at its two ends, its losses taken off at the far one."""
+    """Yield what an HVDC line draws at its two ends; losses are subtracted at the far one."""
     ends = [stations.get(line.get(f"converterStation{side}", "")) for side in "12"]
     if any(end is None for end in ends):
         return

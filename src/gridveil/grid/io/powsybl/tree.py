@@ -1,7 +1,7 @@
-"""The XIIDM tree of a network, and what is connected to what in it.
+"""The XIIDM tree of a network, and the buses of its elements.
 
-pypowsybl reads many formats and turns each into XIIDM of one fixed version: elements and attributes
-of that version are all that the rest of this package knows.
+pypowsybl reads many formats and converts each to XIIDM of one fixed version: the rest of this
+package knows the elements and attributes of that version only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCHEMAS = {
     "STEADY_STATE_HYPOTHESIS": "http://www.powsybl.org/schema/iidm/1_14",
     "EQUIPMENT": "http://www.powsybl.org/schema/iidm/equipment/1_14",
 }
-"""By the least that a file must say: set points too, or equipment alone."""
+"""Schemas by validation level: files with set points, or with equipment alone."""
 BRANCHES = ("line", "twoWindingsTransformer", "threeWindingsTransformer", "danglingLine")
 """Elements that become branches of the model, in this order."""
 LIMITS = ("currentLimits", "apparentPowerLimits", "activePowerLimits")
@@ -39,7 +39,7 @@ class Tree:
     root
         The element ``network``; tags of XIIDM itself have no namespace.
     origin
-        The format of the file, in pypowsybl's words; XIIDM of a network that is in memory.
+        The format of the file, as pypowsybl names it; XIIDM for a network in memory.
     """
 
     root: ET.Element = field(repr=False)
@@ -47,7 +47,7 @@ class Tree:
 
 
 def parse(text: str) -> ET.Element:
-    """The tree of an XIIDM text that pypowsybl wrote."""
+    """Parse an XIIDM text that pypowsybl wrote."""
     root = ET.fromstring(text)
     prefix = root.tag.removesuffix("network")
     for element in root.iter():
@@ -66,10 +66,10 @@ _KEYS = (
 
 
 def _order(parent: ET.Element) -> None:
-    """Put the elements inside one into an order that follows from public attributes.
+    """Sort the children of an element by public attributes.
 
-    pypowsybl's own order depends on ids, and people write ratings into these. Elements that have
-    all of these attributes in common stay in its order.
+    pypowsybl's own order depends on ids, into which people write ratings. Children that have all of
+    these attributes in common stay in its order.
     """
     kinds = list(dict.fromkeys(child.tag for child in parent))
     parent[:] = sorted(
@@ -82,7 +82,7 @@ def _order(parent: ET.Element) -> None:
 
 
 def text_of(root: ET.Element) -> str:
-    """The tree as a file."""
+    """Write the tree as the text of a file."""
     whole = ET.Element("network", root.attrib)
     whole.extend(root)
     whole = _prefixed(whole)
@@ -100,7 +100,7 @@ def _prefixed(element: ET.Element) -> ET.Element:
 
 
 def number(element: ET.Element, name: str, default: float | None = None) -> float:
-    """An attribute as a number."""
+    """Read an attribute as a number; without one, use the default or raise `InputError`."""
     text = element.get(name)
     if text is None and default is not None:
         return default
@@ -111,18 +111,18 @@ def number(element: ET.Element, name: str, default: float | None = None) -> floa
     if math.isnan(value):
         if default is not None:
             return default
-        # Not what it says: that may be private.
+        # The message does not quote the value: it may be private.
         raise InputError(f"A {element.tag} of the network has no number for {name}.")
     return value
 
 
 def elements(root: ET.Element, *tags: str) -> list[ET.Element]:
-    """All elements of these kinds: kind by kind, in the order of the file."""
+    """List all elements of these kinds, kind by kind, in the order of the file."""
     return [element for tag in tags for element in root.iter(tag)]
 
 
 class Places:
-    """Buses of the model: connected parts of voltage levels, and where equipment is connected."""
+    """The buses of the model (connected parts of voltage levels), and the bus of each element."""
 
     def __init__(self, root: ET.Element) -> None:
         self.names: list[str] = []
@@ -161,7 +161,7 @@ class Places:
             self._at[name, key] = numbers[top]
 
     def of(self, element: ET.Element, side: str = "") -> tuple[int, bool]:
-        """The bus that an element is at, or could be connected to; and whether it is connected."""
+        """Return the bus that an element is at or could be connected to, and if it is connected."""
         level = element.get(f"voltageLevelId{side}") or self._level[element.get("id", "")]
         node = element.get(f"node{side}")
         key = node or element.get(f"bus{side}") or element.get(f"connectableBus{side}") or ""
@@ -175,14 +175,14 @@ class Places:
         return at, node is not None or element.get(f"bus{side}") is not None
 
     def add(self, name: str, voltage: float) -> int:
-        """One more bus: the star of a transformer, or the far end of a line."""
+        """Add a bus: the star of a transformer, or the far end of a line."""
         self.names.append(name)
         self.voltages.append(voltage)
         return len(self.names) - 1
 
 
 def _points(level: ET.Element, bus_breaker: bool) -> Iterator[str]:
-    """Buses or nodes of a voltage level, as far as the file names them inside of it."""
+    """Yield the buses or nodes that the elements inside a voltage level name."""
     if bus_breaker:
         yield from (bus.get("id", "") for bus in level.iter("bus"))
         return

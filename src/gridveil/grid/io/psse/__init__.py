@@ -1,4 +1,4 @@
-"""PSS/E cases (``.raw``), versions 32 to 35.
+"""Read and write PSS/E cases (``.raw``), versions 32 to 35.
 
 What is read:
 
@@ -12,8 +12,8 @@ Two-terminal DC lines are public and carry their set power; switching devices, V
 multi-terminal DC lines, FACTS, GNE devices and induction machines are refused.
 
 Writing changes single numbers in the original text. A release is a new text from the allow-list of
-`fates`: all ratings of a line are its released capacity (times public ratios), and impedances of
-transformers that are given on ratings are on the system's base.
+`fates`: all ratings of a line are its released capacity (times public ratios), and transformers'
+impedances relative to ratings are converted to the system's base.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def read(source: str | os.PathLike[str]) -> Network:
     Raises
     ------
     InputError
-        If the file can't be read, or describes no network that can be solved.
+        If the file can't be read, or does not describe a network that can be solved.
     """
     path = Path(source)
     try:
-        # Not all cases are UTF-8: what is not is carried through, byte by byte.
+        # Not all cases are UTF-8: other bytes are kept as they are.
         text = path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
         raise InputError(
@@ -72,12 +72,12 @@ def read(source: str | os.PathLike[str]) -> Network:
 
 
 def write(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network in the text that it came from, with only changed numbers changed.
+    """Write a network into the text that it came from, changing only numbers that changed.
 
     Raises
     ------
     InputError
-        If elements were added or removed since, or a value has no place in the format.
+        If elements were added or removed, or a value can't be written in the format.
     """
     raw = _raw(network)
     before, rows = build(raw)
@@ -87,9 +87,9 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
 def write_release(
     network: Network, path: str | os.PathLike[str] | None, parameters: str | Sequence[str]
 ) -> RawText:
-    """Write a network whose `parameters` were released: a new text, from the allow-list alone.
+    """Write a network whose `parameters` were released, as a new text from the allow-list.
 
-    Without a path it makes the text and writes nothing.
+    If the path is None it makes the text and writes nothing.
     """
     private = check_parameters(parameters)
     network = without_reactive_copies(network, private)
@@ -108,13 +108,16 @@ def write_release(
 
 
 def set_points(raw: RawText) -> Floats:
-    """Set points of all units, MW."""
+    """Return the set points of all units, MW."""
     units, records = Rows(raw, "GEN"), build(raw)[1].generators
     return np.nan_to_num([units.number(record, "PG", 0.0) for record in records])
 
 
 def bus_facts(raw: RawText) -> dict[str, NDArray[Any]]:
-    """Public facts of buses, for rules of what is protected; of stars the first side's."""
+    """Return public facts of buses, for rules about protected elements.
+
+    A star has the facts of its transformer's first side.
+    """
     network, rows = build(raw)
     buses = Rows(raw, "BUS")
     found = {
@@ -128,7 +131,7 @@ def bus_facts(raw: RawText) -> dict[str, NDArray[Any]]:
 
 
 def why_none(raw: RawText, parameter: str) -> tuple[str, str] | None:
-    """What the file lacks if it has no value of a parameter, and the remedy."""
+    """Say what the file lacks if it has no value of a parameter, and the remedy."""
     if parameter == "cost":
         return "PSS/E cases have no costs", "Choose another parameter."
     if parameter == "capacity":
@@ -139,9 +142,9 @@ def why_none(raw: RawText, parameter: str) -> tuple[str, str] | None:
 def _put(
     raw: RawText, rows: Layout, old: Network, new: Network, released: Bools | None = None
 ) -> Edits:
-    """What to change in the text, which reads as `old`, so that it reads as `new`.
+    """Yield the changes of the text of `old` that make it the text of `new`.
 
-    Of branches with `released` capacities all ratings change.
+    For branches with `released` capacities all ratings change.
     """
     sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
     if sizes[0] != sizes[1]:
@@ -183,7 +186,7 @@ def _put(
 
 
 def _put_load(table: Rows, rows: Layout, old: Network, new: Network) -> Edits:
-    """The first load of a bus takes the change, of active and of reactive power."""
+    """Yield changes of loads: the first load of a bus takes the change."""
     first: dict[int, Record] = {}
     for record, bus in rows.loads:
         first.setdefault(bus, record)
@@ -213,13 +216,13 @@ def _field(table: Rows, record: Record, name: str) -> Field:
 
 
 def limit_names(raw: RawText) -> tuple[str, ...]:
-    """The ratings beside the first."""
+    """Return the names of the ratings after the first."""
     (names,) = layout(raw.version)["BRANCH"]
     return tuple(_rating(name) for name in names if name.startswith("RATE"))[1:]
 
 
 def _rating(name: str) -> str:
-    """A rating without its winding: B for RATEB_1."""
+    """Return the name of a rating without its winding: B for RATEB_1."""
     return name.removeprefix("RATE").partition("_")[0]
 
 

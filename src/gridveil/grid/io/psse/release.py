@@ -1,4 +1,4 @@
-"""What of a PSS/E case may be published, by the parameters that are private."""
+"""Build the part of a PSS/E case that may be published, depending on the private parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gridveil.grid.model.network import Bools, Floats
 from gridveil.grid.model.parameters import check_parameters
 
 NUMBERS = ("TWODC", "IMPCOR", "MSLINE", "SWSHUNT")
-"""Sections of which all numbers are kept, without a name for each."""
+"""Sections that keep all their numbers; `fates` does not name each column."""
 _TEXTS = {"NAME", "ID", "CKT", "VECGRP", "LOADTYPE"}
 _LABEL = re.compile(r"[\w #/+&*@-]{0,40}")
 _KEY = re.compile(r"[\w&*@-]{1,2}")
@@ -26,7 +26,7 @@ _RATE = re.compile(r"RATE[A-C0-9]+(_[123])?")
 def strip(
     raw: RawText, parameters: str | Sequence[str], protected: Protected | None = None
 ) -> RawText:
-    """A new case with what all of `parameters` have on their allow-lists, and nothing else."""
+    """Make a new case with only what the allow-lists of all `parameters` contain."""
     private = check_parameters(parameters)
     network, rows = build(raw)
     hidden = _hidden(rows, private, protected or {})
@@ -49,7 +49,7 @@ def strip(
 
 
 def columns(raw: RawText) -> dict[str, tuple[str, ...]]:
-    """What a case has, section by section, in the words of `fates`."""
+    """List the fields of a case, section by section, with the names that `fates` uses."""
     found: dict[str, tuple[str, ...]] = {}
     rest = ["titles", "comments"]
     known = layout(raw.version)
@@ -73,9 +73,9 @@ def columns(raw: RawText) -> dict[str, tuple[str, ...]]:
 
 
 def published_impedance(raw: RawText) -> tuple[Bools, Floats, Floats]:
-    """Which branches may have impedances on ratings, and those of all branches, per unit.
+    """Mark branches whose impedances may be relative to ratings; return all impedances, per unit.
 
-    Of a stripped case: what a release publishes of them.
+    For a stripped case these are the impedances that a release publishes.
     """
     import numpy as np
 
@@ -87,7 +87,7 @@ def published_impedance(raw: RawText) -> tuple[Bools, Floats, Floats]:
 def _hidden(
     rows: Layout, private: tuple[str, ...], protected: Protected
 ) -> dict[int, tuple[str, ...]]:
-    """The private parameters of every record of which not all are protected."""
+    """Return the private parameters of every record that has fewer of them than others."""
     public: dict[int, set[str]] = {}
     if "capacity" in protected:
         for (_, record, _), own in zip(rows.branches, protected["capacity"], strict=True):
@@ -108,7 +108,7 @@ def _hidden(
 
 
 def _kinds(raw: RawText) -> dict[int, str]:
-    """Types of buses from what is public: reference, isolated, with a unit or without."""
+    """Choose bus types from public facts: reference, isolated, with a unit or without."""
     units, buses = Rows(raw, "GEN"), Rows(raw, "BUS")
     running = {
         units.number(record, "I", 0.0)
@@ -131,7 +131,7 @@ def _record(
     limited: Mapping[tuple[int, str], bool],
     kind: str,
 ) -> list[str]:
-    """The lines of a record, field by field."""
+    """Write the lines of a record, field by field."""
     kept = set(copied("psse", section, private))
     rows = Rows(raw, section)
     two = section == "TRANSFORMER" and len(record) == 4
@@ -167,7 +167,7 @@ def _record(
 
 
 def _rated(raw: RawText, rows: Rows, record: Record) -> dict[str, str]:
-    """Impedances of a transformer on the system's base instead of on ratings, with few digits."""
+    """Convert a transformer's impedances from ratings to the system's base, with few digits."""
     code = rows.whole(record, "CZ", 1)
     found = {"CZ": "1"}
     for pair, r, x in pairs_of(record, rows, raw.base_mva):
@@ -180,7 +180,7 @@ def _rated(raw: RawText, rows: Rows, record: Record) -> dict[str, str]:
 
 
 def _shown(own: Field | None, name: str) -> str:
-    """A field as its kind of value only: no text among numbers."""
+    """Write a field if it is of its kind: no text among numbers, no long texts."""
     text = "" if own is None else own.text
     if name in ("ID", "CKT"):
         return f"'{text}'" if _KEY.fullmatch(text) else "'1'"

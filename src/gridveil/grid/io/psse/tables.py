@@ -1,4 +1,4 @@
-"""What a PSS/E case says, as the arrays of a :class:`~gridveil.grid.model.network.Network`."""
+"""Make a :class:`~gridveil.grid.model.network.Network` from a PSS/E case."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _UNMODELLED = {
     "INDMACH": "induction machines",
 }
 _LEAST_X = 1e-4
-"""Reactance (p.u.) of a branch without any, as PSS/E's own threshold of zero impedance."""
-# Bits of the status of a transformer with three windings: which one is out.
+"""The reactance (p.u.) of a branch without one: PSS/E's threshold of zero impedance."""
+# The winding that is out of service, by the status of a three-winding transformer.
 _OUT = {2: "2", 3: "3", 4: "1"}
 
 
@@ -46,14 +46,14 @@ class Rows:
         return len(self.records)
 
     def field(self, record: Record, name: str) -> Field | None:
-        """The field of a record, or None if it is not there or empty."""
+        """Return the field of a record, or None if it is missing or empty."""
         line, at = self._places[name]
         if line >= len(record) or at >= len(record[line]) or not record[line][at].text:
             return None
         return record[line][at]
 
     def number(self, record: Record, name: str, default: float) -> float:
-        """The field as a number."""
+        """Return a field as a number."""
         found = self.field(record, name)
         if found is None:
             return default
@@ -62,28 +62,28 @@ class Rows:
         except ValueError:
             value = math.nan
         if math.isnan(value):
-            # Not what it says: that may be private.
+            # The message does not quote the value: it may be private.
             raise InputError(f"{self._what} has a {name} that is not a number.")
         return value
 
     def whole(self, record: Record, name: str, default: int) -> int:
-        """The field as a number without a fraction: of a bus, a code or a status."""
+        """Return a field as a whole number: a bus, a code or a status."""
         value = self.number(record, name, default)
         if math.isinf(value):
             raise InputError(f"{self._what} has a {name} that is not a finite number.")
         return int(value)
 
     def column(self, name: str, default: float) -> Any:
-        """One number for every record."""
+        """Return one number for every record."""
         return np.array([self.number(record, name, default) for record in self.records])
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which record every row of the model's tables came from.
+    """The record that every row of the model's tables came from.
 
-    Branches are the records of BRANCH, then one entry for every winding in use of TRANSFORMER:
-    its record, and the winding ("1" for a transformer with two).
+    Branches are the records of BRANCH, then one entry for every winding of TRANSFORMER (one for a
+    two-winding transformer): its section, its record and the winding.
     """
 
     branches: list[tuple[str, Record, str]]
@@ -197,7 +197,7 @@ def _at(raw: RawText, rows: Rows, record: Record, name: str, place: dict[int, in
 
 
 def first_rate(version: int, winding: str = "") -> str:
-    """The field of the rating that is the capacity, of a branch or a winding."""
+    """Return the name of the rating that is the capacity of a branch or a winding."""
     name = "RATE1" if version >= 34 else "RATEA"
     return f"{name}_{winding}" if winding else name
 
@@ -244,7 +244,7 @@ def _branches(
 
 
 def winding_ratio(table: Rows, record: Record, winding: str, base_kv: float) -> float:
-    """The off-nominal ratio of a winding, per unit of its bus."""
+    """Compute the off-nominal ratio of a winding, per unit of its bus."""
     code = table.whole(record, "CW", 1)
     value = table.number(record, f"WINDV{winding}", base_kv if code == 2 else 1.0)
     if code == 1 or base_kv <= 0:
@@ -254,7 +254,7 @@ def winding_ratio(table: Rows, record: Record, winding: str, base_kv: float) -> 
 
 
 def pairs_of(record: Record, table: Rows, base: float) -> Iterator[tuple[str, float, float]]:
-    """Impedances between windings on the system's base: which pair, resistance, reactance."""
+    """Yield impedances between windings on the system's base: pair, resistance, reactance."""
     code = table.whole(record, "CZ", 1)
     for pair in ("1_2", "2_3", "3_1"):
         r, x = table.number(record, f"R{pair}", 0.0), table.number(record, f"X{pair}", 0.0)
@@ -276,7 +276,7 @@ def _series(raw: RawText, table: Rows, record: Record, three: bool) -> list[tupl
 
 
 def _dc_lines(raw: RawText, place: dict[int, int], shunt: Any) -> Iterator[str]:
-    """Two-terminal DC lines draw their set power at one end and give it at the other."""
+    """Add the set power of two-terminal DC lines to `shunt`, drawn at one end and fed in at one."""
     lines = raw.sections["TWODC"]
     for record in lines:
         try:

@@ -1,7 +1,7 @@
-"""The text of a PSS/E case (RAW): its sections and records, and where each field stands.
+"""Scan the text of a PSS/E case (RAW): its sections and records, and the position of each field.
 
-Versions 32 to 35 are read. Fields are separated by commas; texts are in single quotes; what follows
-a slash outside of one is a comment. A section ends with a record that begins with 0. The position
+Versions 32 to 35 are read. Fields are separated by commas; texts are in single quotes; a slash
+outside of a text starts a comment. A section ends with a record that begins with 0. The position
 of every field is kept, so that single numbers can be changed in the text.
 """
 
@@ -26,14 +26,13 @@ ORDER = {
     )
     for version in VERSIONS
 }
-"""The sections of a version, in their order; all but the first ones may be missing at the end."""
-NEEDED = ("BUS", "LOAD", "FIXSHUNT", "GEN", "BRANCH", "TRANSFORMER")
+"""The sections of each version, in their order; the last ones of a file may be missing."""
 _RATES = tuple(f"RATE{at}" for at in range(1, 13))
 _OWNERS = ("O1", "F1", "O2", "F2", "O3", "F3", "O4", "F4")
 
 
 def layout(version: int) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """The fields of every section that is read, line by line of a record."""
+    """Return the fields of every section that is read, for each line of a record."""
     new = version >= 34
     rates = _RATES if new else ("RATEA", "RATEB", "RATEC")
     windings = []
@@ -76,7 +75,7 @@ def layout(version: int) -> dict[str, tuple[tuple[str, ...], ...]]:
 
 @dataclass(frozen=True)
 class Field:
-    """One field: its text without quotes, and where it stands."""
+    """One field: its text without quotes, and its position."""
 
     text: str
     start: int
@@ -96,7 +95,7 @@ class RawText:
     file
         Its name, for messages.
     text
-        All of it, as it was; bytes that are no UTF-8 are escaped.
+        The whole text; bytes that are not UTF-8 are escaped.
     version, base_mva, frequency
         From its first line.
     sections
@@ -117,7 +116,7 @@ def scan(text: str, file: str) -> RawText:
     Raises
     ------
     InputError
-        If it is not a case of a version that is read, or a section is damaged.
+        If it is not a case of a known version, or a section is damaged.
     """
     lines = _lines(text)
     head = next(lines, ())
@@ -132,15 +131,14 @@ def scan(text: str, file: str) -> RawText:
     sections: dict[str, tuple[Record, ...]] = {}
     for name in ORDER[version]:
         sections[name] = tuple(_records(lines, name, file))
-    missing = [name for name in NEEDED if name == "BUS" and not sections[name]]
-    if missing:
+    if not sections["BUS"]:
         raise InputError(f"{file} has no buses.", remedy="Give a case with all of its sections.")
     frequency = _number(head, 5)
     return RawText(file, text, version, base, frequency if frequency > 0 else 60.0, sections)
 
 
 def _lines(text: str) -> Iterator[tuple[Field, ...]]:
-    """The fields of every line but of comment lines (@!)."""
+    """Yield the fields of every line, except comment lines (@!)."""
     for match in re.finditer(r"[^\n]*\n?", text):
         if match[0] and not match[0].startswith("@!"):
             yield tuple(_fields(text, match.start(), match.end()))
@@ -178,7 +176,7 @@ def _records(lines: Iterator[tuple[Field, ...]], name: str, file: str) -> Iterat
 
 
 def _more_lines(name: str, first: tuple[Field, ...]) -> int:
-    """How many lines of a record follow its first one."""
+    """Return how many lines of a record follow its first one."""
     if name == "TRANSFORMER":
         return 3 if len(first) < 3 or first[2].text in ("", "0") else 4
     return 2 if name in ("TWODC", "VSCDC") else 0

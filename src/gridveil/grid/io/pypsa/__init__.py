@@ -1,35 +1,35 @@
-"""PyPSA networks, and their ``.nc`` files.
+"""Read and write PyPSA networks, and their ``.nc`` files.
 
-What is read, at one snapshot, in PyPSA's words (its own ``optimize`` uses the same):
+What is read at one snapshot, in PyPSA's terms (its own ``optimize`` uses the same):
 
-- **buses** with carrier AC; the reference of an island is the bus of its slack generator, else of
-  its first one.
-- **loads**: ``loads.p_set`` (and ``q_set``, of one snapshot) times minus their sign.
-- **generators**: limits ``p_nom * p_min_pu`` and ``p_nom * p_max_pu``, both ``p_set`` where one is
+- **buses** with carrier AC; the reference of an island is the bus of its slack generator, or else
+  of its first generator.
+- **loads**: ``loads.p_set`` (and ``q_set``, for one snapshot) times minus their sign.
+- **generators**: limits ``p_nom * p_min_pu`` and ``p_nom * p_max_pu``, or both ``p_set`` if it is
   given; cost ``marginal_cost`` and ``marginal_cost_quadratic``.
-- **branches**: ``lines``, then ``transformers``, types turned into numbers; capacity
-  ``s_nom * s_max_pu``, infinite where that is; ``tap_ratio``, ``phase_shift`` and ``v_ang_max``.
+- **branches**: ``lines``, then ``transformers``, with types converted to numbers; capacity
+  ``s_nom * s_max_pu``, which may be infinite; ``tap_ratio``, ``phase_shift`` and ``v_ang_max``.
 
 Links, storage units and stores are public and constant: at their ``p_set`` at the snapshot, kept in
-the file, named in a note. Extendable components have the size that the file has. Buses of another
-carrier than AC, and what is at them, are kept in the file (released where they are private) and not
-in the model. Committable and piecewise components, investment periods and scenarios are refused.
-Shunt impedances are left out, as ``optimize`` does, and so are global constraints, of which those
-of primary energy stay in the file.
+the file, mentioned in a note. Extendable components have the size in the file. Buses of a carrier
+other than AC, and what is connected to them, are kept in the file (with released values if they are
+private) and are not in the model. Committable and piecewise components, investment periods and
+scenarios are refused. Shunt impedances are left out, as in ``optimize``, and so are global
+constraints; those of primary energy stay in the file.
 
-A network of several snapshots is read at the one that the caller names, or at several of them
-(`snapshots`). Series of availability (p_max_pu, p_min_pu) are public. If generator limits are
-private they are not part of them: limits are then read at full availability, on request, and the
-series stay beside the released limits.
+A network with several snapshots is read at the one that the caller names, or at several of them
+(see `snapshots`). Series of availability (p_max_pu, p_min_pu) are public. If generator limits are
+private, the series are not part of them: limits are then read at full availability, on request, and
+the series stay in the file with the released limits.
 
-What a release keeps, and what becomes of every other attribute, is in `fates`. It has one snapshot,
-with the values of all series at it, or those that were read. If capacities are private a line has
-s_nom from the released capacity; a transformer is on 1 MVA, with s_max_pu from it. Names are kept
-but of elements that have a private number, which are named by their order: people write ratings
-into names.
+`fates` says what a release keeps, and what happens to every other attribute. A release has one
+snapshot, with the values of all series at it, or the snapshots that were read. If capacities are
+private, a line has s_nom from the released capacity; a transformer is on 1 MVA, with s_max_pu from
+the released capacity. Elements with a private number are named by their order, since people write
+ratings into names; others keep their names.
 
-Resistance and reactance of a line are public. Their ratio is that of its type, where it has one
-from a catalogue, and a type has a rating there.
+Resistance and reactance of a line are public. Their ratio reveals a line's type, if it is from a
+catalogue, and with it the type's rating.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ def read(
     source
         A ``pypsa.Network`` or a path.
     snapshot
-        Which one to read, as in ``n.snapshots`` or as its text; needed if there are several.
+        The snapshot to read, as in ``n.snapshots`` or as text; needed if there are several.
     full_availability
-        Whether limits of generators with series of p_max_pu or p_min_pu are those at full
-        availability (0 to p_nom) instead of those at the snapshot. A released file says so itself.
+        Whether to read limits of generators with series of p_max_pu or p_min_pu at full
+        availability (0 to p_nom) instead of at the snapshot. A released file has a mark for it.
     snapshots
-        Which ones to read, if several: ``"all"``, ``"every 24h"``, a file with one per line, or a
-        list. They become the models that a release serves by default.
+        Several snapshots to read: ``"all"``, ``"every 24h"``, a file with one per line, or a list.
+        They become the models that a release serves by default.
 
     Raises
     ------
@@ -123,12 +123,12 @@ def read(
 
 @unlogged("pypsa")
 def write(network: Network, path: str | os.PathLike[str] | None = None) -> Any:
-    """The PyPSA network that `network` came from with what changed; written where `path` says.
+    """Return the PyPSA network that `network` came from, with changed values; write it to `path`.
 
     Raises
     ------
     InputError
-        If the network did not come from PyPSA, or a value has no attribute to go to.
+        If the network did not come from PyPSA, or there is no attribute for a value.
     """
     data: Snapshot = source_of(network, "pypsa").data
     copied = replace(data, network=data.network.copy())
@@ -147,7 +147,7 @@ def write_release(
     network
         A network with the released values of `parameters`.
     path
-        Where to; None returns the PyPSA network only.
+        The file; None returns the PyPSA network only.
     parameters
         ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``, or several of them.
     """
@@ -170,7 +170,7 @@ def write_loads(
 
 
 def _copied(network: Any) -> Any:
-    """A copy without the solver's model of an optimisation, which PyPSA can't copy."""
+    """Copy a network without the solver's model of an optimisation, which PyPSA can't copy."""
     return copy.deepcopy(network, {id(getattr(network, "_model", None)): None})
 
 

@@ -1,4 +1,4 @@
-"""Columns of a PyPSA network's tables, at the snapshots that are read."""
+"""Read columns of a PyPSA network's tables, at the snapshots that are read."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gridveil.grid.model.network import Bools, Floats, Ints
 BRANCHES = ("Line", "Transformer")
 AVAILABILITY = ("p_min_pu", "p_max_pu")
 SHARES = (*AVAILABILITY, "s_max_pu")
-"""Attributes that are shares of a size: their series are public, and the size is what is read."""
+"""Attributes that are shares of a size; their series are public."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A PyPSA network and the snapshots of it that are read, one or more.
+    """A PyPSA network, and the snapshots of it that are read, one or more.
 
-    With `full` limits of generators are those at full availability, whatever series of p_max_pu
-    and p_min_pu say of the snapshot.
+    With `full`, limits of generators are those at full availability, whatever their series of
+    p_max_pu and p_min_pu say about the snapshot.
 
-    Of several snapshots the model has what `values` says, and the snapshots are multipliers of
-    that (`snapshots.models`).
+    With several snapshots the model has the base values of `values`, and the snapshots are
+    multipliers of these (see `snapshots.models`).
     """
 
     network: Any = field(repr=False)
@@ -35,23 +35,23 @@ class Snapshot:
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one."""
+        """Whether more than one snapshot is read."""
         return len(self.labels) > 1
 
     @property
     def label(self) -> Any:
-        """The first one."""
+        """The first snapshot."""
         return self.labels[0]
 
 
 def static(network: Any, component: str) -> pd.DataFrame:
-    """The table of a component."""
+    """Return the table of a component."""
     frame: pd.DataFrame = network.c[component].static
     return frame
 
 
 def over_time(source: Snapshot, component: str, name: str) -> Floats:
-    """One attribute of every element at every snapshot that is read, ``(snapshots, elements)``."""
+    """Read one attribute of all elements at the snapshots read, ``(snapshots, elements)``."""
     frame = static(source.network, component)
     found = np.tile(numbers(frame, component, name), (len(source.labels), 1))
     series = source.network.c[component].dynamic.get(name)
@@ -73,10 +73,11 @@ def over_time(source: Snapshot, component: str, name: str) -> Floats:
 
 
 def values(source: Snapshot, component: str, name: str) -> Floats:
-    """One attribute of every element at the snapshot, from the series where there is one.
+    """Read one attribute of every element at the snapshot, from its series if it has one.
 
-    Of several snapshots: what multipliers over time are of. A share of a size that has a series is
-    1 (or -1), so that the size itself is in the model; anything else is the value farthest from 0.
+    With several snapshots this is the base of the multipliers over time. A share of a size that has
+    a series is 1 (or -1), so that the model has the size itself; anything else is the value
+    farthest from 0.
     """
     found = over_time(source, component, name)
     base = farthest(found)
@@ -89,41 +90,41 @@ def values(source: Snapshot, component: str, name: str) -> Floats:
 
 
 def farthest(table: Floats) -> Floats:
-    """Of every column of a table the value that is farthest from 0; NaN if it has a NaN."""
+    """Return the value farthest from 0 in every column of a table; NaN if it has a NaN."""
     place = np.abs(np.nan_to_num(table, nan=np.inf)).argmax(axis=0)
     found: Floats = table[place, np.arange(table.shape[1])]
     return found
 
 
 def numbers(frame: pd.DataFrame, component: str, name: str) -> Floats:
-    """One column as floats."""
+    """Read one column as floats."""
     return real(frame[name], f"Attribute {name} of {component} of the PyPSA network")
 
 
 def flags(frame: pd.DataFrame, name: str) -> Bools:
-    """One column as truth values; they hold where nothing is said, as in PyPSA."""
+    """Read one column as truth values; missing ones are True, as in PyPSA."""
     said = frame[name].astype(object)
     return np.where(said.isna(), True, said).astype(bool)
 
 
 def active_ones(network: Any, component: str) -> Bools:
-    """Which elements take part."""
+    """Mark the active elements of a component."""
     return flags(static(network, component), "active")
 
 
 def shares(source: Snapshot, name: str) -> Floats:
-    """Shares of the nominal power that are limits of generators."""
+    """Read the generators' limits as shares of the nominal power."""
     if not source.full:
         return values(source, "Generator", name)
     frame = static(source.network, "Generator")
     varies = frame.index.isin(source.network.c["Generator"].dynamic[name].columns)
-    # PyPSA takes no notice of the number beside a series.
+    # PyPSA ignores the static number of an attribute that has a series.
     at_full = 1.0 if name == "p_max_pu" else 0.0
     return np.where(varies, at_full, numbers(frame, "Generator", name))
 
 
 def places(network: Any, component: str, end: str) -> Ints:
-    """Places in the bus table of the buses named in one column."""
+    """Return the places in the bus table of the buses in one column."""
     frame = static(network, component)
     known = {str(bus): at for at, bus in enumerate(static(network, "Bus").index)}
     at = np.array([known.get(str(bus), -1) for bus in frame[end]], dtype=np.int64)

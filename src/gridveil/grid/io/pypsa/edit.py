@@ -1,4 +1,4 @@
-"""Changed values of a network, put into the attributes of a PyPSA network that they came from."""
+"""Write changed values of a network into the PyPSA network that it came from."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from gridveil.grid.model.network import Network
 
 
 def put(source: Snapshot, old: Network, new: Network) -> None:
-    """Write into `source`, which reads as `old`, every value of `new` that differs.
+    """Write every value of `new` that differs from `old` into `source`.
 
     A value that is a series in PyPSA is changed at the snapshot only; a rating or a nominal power
-    has no series and changes for all of them.
+    has no series and changes for all snapshots.
     """
     sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
     if sizes[0] != sizes[1]:
@@ -42,7 +42,7 @@ def put(source: Snapshot, old: Network, new: Network) -> None:
 
 def _set(source: Snapshot, component: str, element: Any, name: str, value: float) -> None:
     series = source.network.c[component].dynamic.get(name)
-    # At full availability a limit is a number, and the series beside it stays.
+    # At full availability the limit is the static number, and the series stays as it is.
     kept = source.full and name in AVAILABILITY
     if series is not None and element in series.columns and not kept:
         if source.several:
@@ -69,7 +69,7 @@ def _put_capacity(source: Snapshot, old: Network, new: Network) -> None:
         place = int(at - lines) if at >= lines else int(at)
         element, limit = table.index[place], float(capacity[at])
         if component == "Transformer":
-            # Not by its rating, on which its impedance is given.
+            # Do not change the rating: the impedance is relative to it.
             rating = float(table["s_nom"].iloc[place])
             _set(source, component, element, "s_max_pu", limit / rating)
             continue
@@ -80,11 +80,11 @@ def _put_capacity(source: Snapshot, old: Network, new: Network) -> None:
 
 
 def _put_load(source: Snapshot, old: Network, new: Network) -> None:
-    """The first load of a bus takes the change; a bus without one gets one."""
+    """Write changed loads: the first load of a bus takes the change; a bus without one gets one."""
     network = source.network
     buses = static(network, "Bus").index
     for name, ours in (("p_set", "load"), ("q_set", "reactive_load")):
-        # Anew each time: there may be more of them now.
+        # Read them again: the first pass may have added loads.
         loads, sign = static(network, "Load"), values(source, "Load", "sign")
         active, at = flags(loads, "active"), places(network, "Load", "bus")
         before, after = getattr(old.buses, ours), getattr(new.buses, ours)
@@ -121,7 +121,7 @@ def _put_limits(source: Snapshot, old: Network, new: Network) -> None:
         element = frame.index[at]
         low, high = float(after.p_min[at]), float(after.p_max[at])
         if fixed[at]:
-            # Limits say the same as a set power, and can say more.
+            # Limits replace the set power.
             _set(source, "Generator", element, "p_set", np.nan)
         nominal = float(size[at])
         if fixed[at] or before.p_max[at] != high or nominal == 0:

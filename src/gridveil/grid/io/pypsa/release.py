@@ -1,4 +1,4 @@
-"""What of a PyPSA network may be published, by the parameters that are private."""
+"""Build the part of a PyPSA network that may be published, depending on the private parameters."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from gridveil.grid.model.network import Bools, Floats
 from gridveil.grid.model.parameters import check_parameters
 
 COMPONENTS = tuple(name for name in KEPT["pypsa"] if name != "network")
-# Free text, of which short labels are kept.
+# Columns of free text: only short labels are kept.
 LABELS = ("carrier", "unit", "location", "nice_name", "color")
 LABEL = re.compile(r"[\w #/+-]{0,40}")
 META = "gridveil_full_availability"
-"""In the meta data of a released file: its limits hold at full availability."""
+"""The mark in a released file's meta data that its limits hold at full availability."""
 
 
 @unlogged("pypsa")
 def strip(
     data: Snapshot, parameters: str | Sequence[str], protected: Protected | None = None
 ) -> Snapshot:
-    """A new network with what all of `parameters` have on their allow-lists, and nothing else."""
+    """Make a new network with only what the allow-lists of all `parameters` contain."""
     private = check_parameters(parameters)
     snapshots.check_private(data, private)
     if "generator_limit" in private and not data.several:
@@ -72,7 +72,7 @@ def strip(
 
 
 def _energy(frame: pd.DataFrame) -> Bools:
-    """Global constraints of primary energy; others bound sizes, and may be made from them."""
+    """Mark global constraints of primary energy; others bound sizes and may be made from them."""
     known = (frame["type"] == "primary_energy") & frame["sense"].isin(["<=", "==", ">="])
     named = frame["carrier_attribute"].astype(str).str.fullmatch(LABEL)
     return (known & named).to_numpy(dtype=bool)
@@ -81,7 +81,7 @@ def _energy(frame: pd.DataFrame) -> Bools:
 def _columns(
     data: Snapshot, frame: pd.DataFrame, component: str, private: Sequence[str]
 ) -> dict[str, Any]:
-    """What the allow-lists of these parameters have of a component, its names with it."""
+    """Return the columns of a component that the allow-lists contain, and its names."""
     kept = copied("pypsa", component, private)
     columns = {
         name: _values(data, frame, component, name)
@@ -98,7 +98,7 @@ def _columns(
 
 
 def _rows(data: Snapshot, component: str, protected: Protected) -> dict[str, Bools]:
-    """The rows of a component that belong to elements of which a parameter is protected."""
+    """Mark the rows of a component whose value of a parameter is protected, by parameter."""
     network = data.network
     if component in BRANCHES and "capacity" in protected:
         lines, hidden = len(static(network, "Line")), protected["capacity"]
@@ -112,7 +112,7 @@ def _rows(data: Snapshot, component: str, protected: Protected) -> dict[str, Boo
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Names of their own: a kept name may be one that another element was given."""
+    """Make names unique: a kept name may equal one that another element was given."""
     seen: set[str] = set()
     for at, name in enumerate(names):
         while name in seen:
@@ -123,7 +123,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _refuse_availability(data: Snapshot) -> None:
-    """Raise if a series says how much of a unit is there: its limit is not that of one hour."""
+    """Refuse private limits of units with series of availability, which vary from hour to hour."""
     series = _available(data)
     if len(series) and not data.full:
         raise InputError(
@@ -143,7 +143,7 @@ def _available(data: Snapshot) -> list[Any]:
 
 
 def _keep_availability(data: Snapshot, bare: Any) -> None:
-    """Public series of availability at the snapshot, beside limits at full availability."""
+    """Copy public series of availability at the snapshot, for limits at full availability."""
     units = static(data.network, "Generator").index
     named = dict(zip(units, static(bare, "Generator").index, strict=True))
     for column in AVAILABILITY:
@@ -156,7 +156,7 @@ def _keep_availability(data: Snapshot, bare: Any) -> None:
 
 
 def _keep_series(data: Snapshot, bare: Any, private: Sequence[str]) -> None:
-    """Series that may be published, at all snapshots that are read, and their weightings."""
+    """Copy the series that may be published, at all snapshots read, and the weightings."""
     for component in COMPONENTS:
         kept, frame = copied("pypsa", component, private), static(data.network, component)
         named = dict(zip(frame.index, static(bare, component).index, strict=False))
@@ -176,7 +176,7 @@ def _keep_series(data: Snapshot, bare: Any, private: Sequence[str]) -> None:
 
 
 def columns(data: Snapshot) -> dict[str, tuple[str, ...]]:
-    """What a network has, component by component, in the words of `fates`; empty ones are none."""
+    """List the attributes of all components that are not empty, with the names `fates` uses."""
     found: dict[str, tuple[str, ...]] = {}
     rest: list[str] = ["name", "meta", "crs", "snapshot", "objective"]
     series: list[str] = []
@@ -204,7 +204,7 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
     if name in data.network.c[component].dynamic and not whole:
         of_type = name == "phase_shift" and (frame["type"] != "").to_numpy(dtype=bool)
         return np.where(of_type, numbers(frame, component, name), values(data, component, name))
-    # Of the type that PyPSA gives the attribute, whatever the column has.
+    # Convert to PyPSA's type of the attribute, whatever the column holds.
     kind = data.network.c[component].defaults.loc[name, "type"]
     if kind == "string":
         texts = ["" if text is pd.NA or text != text else str(text) for text in own]
@@ -215,9 +215,9 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
 
 
 def published_impedance(data: Snapshot) -> tuple[Bools, Floats, Floats]:
-    """Which branches have impedances on ratings (transformers), and those of all branches, p.u.
+    """Mark branches whose impedances are relative to ratings; return all impedances, per unit.
 
-    Of a stripped network: what a release publishes of them.
+    For a stripped network these are the impedances that a release publishes.
     """
     sizes = [len(static(data.network, component)) for component in BRANCHES]
     rated = np.repeat([component == "Transformer" for component in BRANCHES], sizes)
@@ -226,9 +226,9 @@ def published_impedance(data: Snapshot) -> tuple[Bools, Floats, Floats]:
 
 
 def _on_base(frame: pd.DataFrame) -> dict[str, Any]:
-    """Impedances (public) on 1 MVA instead of on ratings (private), and no limit.
+    """Convert public impedances from private ratings to 1 MVA, and remove the limit.
 
-    A third number with three digits would leave one rating possible: shunt parts have two.
+    A third number with three digits could determine the rating, so shunt parts have two.
     """
     rating = numbers(frame, "Transformer", "s_nom")
     return {

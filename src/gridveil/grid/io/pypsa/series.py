@@ -1,4 +1,4 @@
-"""Loads of a PyPSA network over its snapshots: reading them all, and putting released ones in."""
+"""Read loads of a PyPSA network over all its snapshots, and write released ones into it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gridveil.grid.io.pypsa.columns import Snapshot, active_ones, places, static
 
 
 def load_places(data: Snapshot) -> dict[str, int]:
-    """The bus of every load of the model, by the load's name."""
+    """Return the bus of every load of the model, by the load's name."""
     network, on = data.network, active_ones(data.network, "Load")
     names = static(network, "Load").index.astype(str)[on]
     return dict(zip(names, places(network, "Load", "bus")[on].tolist(), strict=True))
 
 
 def load_series(data: Snapshot) -> pd.DataFrame:
-    """What every load draws at every snapshot, MW: a row a snapshot, a column a load."""
+    """Return the power of every load (MW): one row per snapshot, one column per load."""
     network, on = data.network, active_ones(data.network, "Load")
     frame, moving = static(network, "Load"), network.c["Load"].dynamic["p_set"]
     if not isinstance(network.snapshots, pd.DatetimeIndex):
@@ -42,17 +42,17 @@ def load_series(data: Snapshot) -> pd.DataFrame:
 
 
 def load_names(data: Snapshot) -> tuple[str, ...]:
-    """The names of all loads, in their order."""
+    """Return the names of all loads, in their order."""
     return tuple(static(data.network, "Load").index.astype(str))
 
 
 def put_series(
     network: Any, times: pd.DatetimeIndex, loads: pd.DataFrame, names: Sequence[str]
 ) -> Any:
-    """A released PyPSA network with loads over these times, in place of its single snapshot.
+    """Replace the single snapshot of a released PyPSA network by loads over these times.
 
-    ``loads`` has the owner's names of loads as columns, ``names`` are all of them in the order of
-    the network, whose own names may be others.
+    The columns of ``loads`` are the owner's names of loads; ``names`` lists all of these in the
+    order of the network, where the loads may have other names.
     """
     released = static(network, "Load").index
     signs = real(static(network, "Load")["sign"], "sign of Load")

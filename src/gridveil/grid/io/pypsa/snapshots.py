@@ -1,6 +1,6 @@
-"""Several snapshots of a PyPSA network: which ones are read, and the models that they are.
+"""Turn several snapshots of a PyPSA network into the models of a release.
 
-Loads, and all that is constant in a model, are public then. Shares of sizes over time (p_max_pu,
+Loads, and everything constant in a model, are then public. Shares of sizes over time (p_max_pu,
 p_min_pu, s_max_pu) are public too; sizes may be private, and so may costs that have no series.
 """
 
@@ -25,12 +25,12 @@ from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Floats
 
 META = "gridveil_snapshots"
-"""In the meta data of a released file: all of its snapshots are read by default."""
+"""The mark in a released file's meta data that all its snapshots are read by default."""
 COSTS = ("marginal_cost", "marginal_cost_quadratic")
 
 
 def check(source: Snapshot) -> None:
-    """Raise `InputError` if several snapshots can't be models, by which series there are."""
+    """Raise `InputError` if the network has series that models can't represent."""
     if not source.several:
         return
     network, found = source.network, []
@@ -49,7 +49,7 @@ def check(source: Snapshot) -> None:
 
 
 def check_private(source: Snapshot, private: Sequence[str]) -> None:
-    """Raise `InputError` if a private parameter is one over time."""
+    """Raise `InputError` if a private parameter varies over time."""
     if not source.several:
         return
     if "load" in private:
@@ -71,12 +71,12 @@ def check_private(source: Snapshot, private: Sequence[str]) -> None:
 
 
 def models(source: Snapshot) -> dict[str, Floats] | None:
-    """The snapshots as arrays of a population, one row each; None of a single one.
+    """Return the snapshots as arrays of a population, one row each; None for a single snapshot.
 
     Raises
     ------
     InputError
-        If a public series changes its sign, other than that of a load.
+        If a public series of a generator changes its sign.
     """
     if not source.several:
         return None
@@ -97,21 +97,21 @@ def models(source: Snapshot) -> dict[str, Floats] | None:
 
 
 def _ratio(table: Floats, base: Floats) -> Floats:
-    """A table over time as multipliers of `base`; 1 where there is nothing to multiply."""
+    """Return a table over time as multipliers of `base`; 1 if the base is 0 or infinite."""
     usable = np.isfinite(base) & (base != 0)
     with np.errstate(invalid="ignore"):
         return np.where(usable, table / np.where(usable, base, 1.0), 1.0)
 
 
 def _cost_factor(source: Snapshot) -> Floats:
-    """Multipliers of whole costs: of a unit with a linear and a quadratic part those of both."""
+    """Return multipliers of costs: those of the linear part, or of the quadratic one without it."""
     parts = [over_time(source, "Generator", name) for name in COSTS]
     factors = [_ratio(part, farthest(part)) for part in parts]
     return np.where(farthest(parts[0]) != 0, *factors)
 
 
 def _signs(source: Snapshot, found: dict[str, Floats]) -> Iterator[Problem]:
-    """Elements that no multiplier of 0 or more leads through all snapshots."""
+    """Yield problems of units whose series are not multiples (0 or more) of one value."""
     names = static(source.network, "Generator").index
     remedy = "Read one snapshot (--snapshot), or leave the series out."
     for array in ("p_min", "p_max", "cost_factor"):
@@ -123,6 +123,6 @@ def _signs(source: Snapshot, found: dict[str, Floats]) -> Iterator[Problem]:
         part = over_time(source, "Generator", name)
         off = np.abs(part - farthest(part) * found["cost_factor"]) > 1e-9 * np.abs(farthest(part))
         if len(bad := np.flatnonzero(off.any(axis=0))):
-            what = "linear and quadratic costs vary otherwise over the snapshots"
+            what = "linear and quadratic costs vary by different factors over the snapshots"
             yield Problem("Generator", f"'{names[bad[0]]}'", what, remedy)
             return

@@ -1,4 +1,4 @@
-"""What a PyPSA network says at one snapshot, as a :class:`~gridveil.grid.model.network.Network`.
+"""Make a :class:`~gridveil.grid.model.network.Network` from a PyPSA network at one snapshot.
 
 The numbers are those that PyPSA's own ``optimize`` uses for a lossless linear model of this
 snapshot alone, on a base of 1 MVA.
@@ -36,14 +36,14 @@ from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generato
 
 ELECTRIC = ("AC", "electricity")
 """Carriers of buses that are in the model."""
-# Components that the model has, or that say nothing about power flows.
+# Components that the model has, or that do not matter for power flows.
 KNOWN = {
     *("Bus", "Generator", "Load", "Line", "Transformer", "ShuntImpedance", "Carrier"),
     *("SubNetwork", "LineType", "TransformerType", "Shape", "Link", "StorageUnit", "Store"),
     "GlobalConstraint",
 }
 CONSTANT = {"StorageUnit": "storage units", "Store": "stores", "Link": "links"}
-"""Components that the model can't hold: public, and at their set power (p_set) at the snapshot."""
+"""Components that are not in the model: public and constant, at their p_set at the snapshot."""
 NEEDED: dict[str, tuple[str, ...]] = {
     "Bus": ("carrier",),
     "Load": ("bus", "p_set", "q_set", "sign", "active"),
@@ -56,7 +56,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
         *("marginal_cost", "marginal_cost_quadratic"),
     ),
 }
-# Switches that turn a component into something else than the model has: value allowed, remedy.
+# Attributes with the only value that the model allows, and the remedy for another.
 PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
     "Generator": {
         "committable": (False, "The model has no unit commitment: set it to False."),
@@ -72,7 +72,7 @@ PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
 }
 
 
-# What comes out of absurd numbers is found when the network is checked.
+# Absurd numbers give infinite or missing results, which the check of the network finds.
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def build(source: Snapshot) -> Network:
     """Read the tables; the result has no ``source`` yet."""
@@ -99,10 +99,10 @@ def build(source: Snapshot) -> Network:
 
 
 def drawn_power(source: Snapshot) -> tuple[Floats, Floats, list[str]]:
-    """What loads draw at buses at every snapshot, what is constant beside them (MW), and notes.
+    """Return loads at buses at every snapshot, constant power at buses (MW), and notes.
 
     Links, storage units and stores are constant at their p_set. If it differs between the
-    snapshots that are read, it is in the loads.
+    snapshots that are read, it is added to the loads.
     """
     network = source.network
     buses, times = len(static(network, "Bus")), len(source.labels)
@@ -135,7 +135,7 @@ def drawn_power(source: Snapshot) -> tuple[Floats, Floats, list[str]]:
 
 
 def _reactive_load(source: Snapshot) -> Floats:
-    """What loads draw at buses, Mvar; 0 of several snapshots, which no multiplier of loads fits."""
+    """Return reactive loads at buses, Mvar; 0 for several snapshots: multipliers don't fit."""
     network = source.network
     drawn = np.zeros(len(static(network, "Bus")))
     if not source.several:
@@ -146,7 +146,7 @@ def _reactive_load(source: Snapshot) -> Floats:
 
 
 def _left_out(network: Any, alive: Bools) -> Iterator[str]:
-    """Notes of what the model does not have, or has otherwise than `optimize`."""
+    """Yield notes about what is not in the model, or differs from `optimize`."""
     if not alive.all():
         yield (
             f"{int((~alive).sum()):,} buses have another carrier than AC: they and all that is at "
@@ -220,7 +220,7 @@ def _refuse_unsupported(network: Any) -> None:
 
 
 def _foreign(network: Any) -> Iterator[Problem]:
-    """Components that the DC model does not have, with how many are active."""
+    """Yield problems of active components that the DC model does not have."""
     for component in network.components:
         frame = component.static
         if component.name in KNOWN or not len(frame):
@@ -236,7 +236,7 @@ def _foreign(network: Any) -> Iterator[Problem]:
 
 
 def _special(network: Any) -> Iterator[Problem]:
-    """Switches that turn a component into something else than the model has."""
+    """Yield problems of attributes that the model does not allow."""
     for component, plain in PLAIN.items():
         frame = static(network, component)
         frame = frame[flags(frame, "active")]
@@ -251,7 +251,7 @@ def _special(network: Any) -> Iterator[Problem]:
 
 
 def per_unit(source: Snapshot) -> dict[str, pd.DataFrame]:
-    """Tables of lines and transformers with types turned into numbers, as PyPSA does it."""
+    """Return tables of lines and transformers with types converted to numbers by PyPSA."""
     for component in BRANCHES:
         frame = static(source.network, component)
         known = {"", *static(source.network, f"{component}Type").index}
@@ -283,7 +283,7 @@ def _branches(source: Snapshot) -> Branches:
         f"{end}_bus": np.concatenate([places(network, c, bus) for c in BRANCHES])
         for end, bus in (("from", "bus0"), ("to", "bus1"))
     }
-    # PyPSA's own x_pu of a transformer has its T model in it; optimize uses the one without.
+    # PyPSA's x_pu of a transformer includes the T model; optimize uses x without it.
     rating = numbers(trafos, "Transformer", "s_nom")
     limit = [
         numbers(table, component, "s_nom") * values(source, component, "s_max_pu")
@@ -322,7 +322,7 @@ def _angle(table: pd.DataFrame, component: str) -> Floats:
 
 
 def _names(network: Any, components: tuple[str, ...]) -> tuple[str, ...]:
-    """Names as they are, with the component's where a line and a transformer share one."""
+    """Return names, with the component in front if a line and a transformer share one."""
     names = [(c, str(name)) for c in components for name in static(network, c).index]
     plain = tuple(name for _, name in names)
     return plain if len(set(plain)) == len(plain) else tuple(f"{c} {name}" for c, name in names)
@@ -332,7 +332,7 @@ def _generators(source: Snapshot) -> Generators:
     network = source.network
     size = values(source, "Generator", "p_nom")
     fixed = values(source, "Generator", "p_set")
-    # A share of 0 is 0 MW, of an infinite power too.
+    # A share of 0 is 0 MW, even of an infinite power.
     of = [shares(source, name) for name in AVAILABILITY]
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = (np.where((one == 0) & np.isinf(size), 0.0, size * one) for one in of)
@@ -352,7 +352,7 @@ def _generators(source: Snapshot) -> Generators:
 
 
 def _reference(network: Any, branches: Branches, units: Generators) -> Bools:
-    """In every island the bus of its slack unit, else of its first unit, else its first bus."""
+    """Mark one bus per island: that of its slack unit, or its first unit, or its first bus."""
     count = len(static(network, "Bus"))
     used = branches.in_service
     ends = (branches.from_bus[used], branches.to_bus[used])

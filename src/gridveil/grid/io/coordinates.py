@@ -1,4 +1,4 @@
-"""Where the buses of a network are, if its file says so: coordinates of pandapower and PyPSA."""
+"""Coordinates of buses, from files of pandapower and PyPSA."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Floats = NDArray[np.float64]
 
 
 def file_places(source: Any, buses: int) -> Floats | None:
-    """Coordinates of every bus, ``(buses, 2)``, in the file's own units; NaN where it has none.
+    """Return the coordinates of every bus, ``(buses, 2)``, in the file's units; NaN if missing.
 
-    None for a network without a file, and for MATPOWER, whose cases have no coordinates. What is
-    no coordinate counts as missing: a picture is no reason to refuse a network.
+    None for a network without a file, and for formats without coordinates. Anything that is not a
+    coordinate counts as missing: a picture is not worth refusing a network.
     """
     if not isinstance(source, Source) or source.kind not in _READERS:
         return None
@@ -34,7 +34,7 @@ def _of_pandapower(net: Any) -> list[tuple[float, float]]:
 
 
 def _point(text: Any) -> tuple[float, float]:
-    """The place that a GeoJSON text holds."""
+    """Read the coordinates of a GeoJSON point."""
     try:
         x, y = json.loads(text)["coordinates"][:2]
         return float(x), float(y)
@@ -46,7 +46,7 @@ def _of_pypsa(snapshot: Any) -> list[tuple[float, float]]:
     table = snapshot.network.c["Bus"].static
     if not {"x", "y"} <= set(table.columns):
         return [(np.nan, np.nan)] * len(table)
-    # PyPSA writes 0, 0 for a bus of which nothing is known.
+    # PyPSA writes 0, 0 for a bus without coordinates.
     pairs = [(_number(x), _number(y)) for x, y in zip(table["x"], table["y"], strict=True)]
     return [(np.nan, np.nan) if pair == (0, 0) else pair for pair in pairs]
 
