@@ -140,6 +140,8 @@ def _one_unit_a_bus(network: grid.Network) -> grid.Network:
         linear=units.linear[first],
         constant=units.constant[first],
         points=tuple(units.points[place] for place in first),
+        q_min=np.bincount(which, units.q_min),
+        q_max=np.bincount(which, units.q_max),
     )
     return replace(network, generators=merged, source=None)
 
