@@ -19,7 +19,7 @@ MAY_DRAW = {
     "privacy/seeded.py",
     "wind/demo.py",
     "wind/methods/tuned_memory.py",  # records from noisy ones, seeded by them: no noise
-    "wind/methods/tuned_together.py",  # the same, for several turbines
+    "wind/methods/tuned_shared.py",  # the same, for several turbines
     "wind/synthetic/generate.py",  # records from noisy answers, seeded by them: no noise
     "grid/model/population.py",
     "grid/series/texture.py",  # residuals of released loads, seeded by them: no noise
@@ -98,7 +98,7 @@ WIND_ORDER = {
         "tuned_prior",
         "tuned_levels",
         "tuned_memory",
-        "tuned_together",
+        "tuned_shared",
         "tuned_sums",
         "tuned",
         "synthetic",

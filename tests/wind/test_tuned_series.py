@@ -12,7 +12,7 @@ from gridveil.wind.methods.tuned_estimate import Spread
 from gridveil.wind.methods.tuned_levels import Levels
 from gridveil.wind.methods.tuned_memory import draw_scores, estimate_shares
 from gridveil.wind.methods.tuned_prior import weight_prior
-from gridveil.wind.methods.tuned_together import Readings, Together, shared_draws
+from gridveil.wind.methods.tuned_shared import Readings, SharedDraws, shared_draws
 from gridveil.wind.synthetic.lags import memory_factors
 
 pytestmark = [
@@ -198,7 +198,7 @@ def test_what_turbines_have_in_common_is_restored():
     drawn = {}
     for shared, found in levels_of.items():
         for name in ("together", "alone"):
-            normals = Together(found, 3) if name == "together" else None
+            normals = SharedDraws(found, 3) if name == "together" else None
             made = [np.empty(rows) for _ in found]
             for one, into in zip(found, made, strict=True):
                 draw_scores(one.levels, one.straight, one.y0, one.times, STEP, into, normals)

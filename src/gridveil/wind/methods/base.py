@@ -1,7 +1,7 @@
-"""What the methods of a wind release have in common.
+"""What the methods of a wind release share: base classes, task, prepared queries and outcome.
 
-A method prepares its queries from public data, then takes the private records through mechanisms
-and returns, for every turbine, released records as a rule that yields them block by block.
+A method prepares its queries from public data, asks them of the private records through mechanisms,
+and returns for every turbine a function that yields the released records block by block.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Shares = tuple[Fraction, Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is promised: the epsilon of a whole unit, each of its records moving by alpha.
+    """The guarantee: epsilon for a whole unit, each of whose records may move by alpha.
 
     Parameters
     ----------
     epsilon, alpha
-        The promise, exactly.
+        The exact numbers.
     unit
         ``"record"``, ``"hour"``, ``"day"`` or ``"week"``.
     group
@@ -60,11 +60,11 @@ class Released:
     Parameters
     ----------
     blocks
-        Yields them.
+        Yields the records block by block.
     restoration
-        Of the solver that restored them, if one did.
+        The restoration that made them, if one did.
     solver
-        What restored them, if it has no such account of itself.
+        The name of what restored them, if there is no `restoration`.
     deviations
         Yields error bars, as shares of capacity, if the method knows them.
     """
@@ -77,7 +77,7 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method made, and the public settings that it chose by itself."""
+    """What a method released, and the public settings that it chose by itself."""
 
     turbines: list[Released]
     chosen: dict[str, Any]
@@ -87,8 +87,9 @@ class Outcome:
 class Task:
     """Everything that a method works on; only ``records`` holds private data, sealed.
 
-    ``noisy`` is room for the noisy records, which the bundle holds too: they stay as they were
-    drawn. ``room`` is as much again, for what a method makes of them.
+    ``noisy`` is an array for the noisy records. The bundle contains them too, so they are not
+    changed after they were drawn. ``room`` is another array of the same size, for the records that
+    a method makes from them.
     """
 
     account: Account
@@ -106,41 +107,41 @@ class Task:
 
     @property
     def group(self) -> int:
-        """How many records may move at once."""
+        """The most records that move together."""
         return self.guarantee.group
 
     def part(self, fit: Fit) -> Vector:
-        """The noisy records of one turbine."""
+        """Return the noisy records of one turbine."""
         start = fit.group.start
         return self.noisy[start : start + fit.rows]
 
     def own(self, fit: Fit) -> Vector:
-        """The room of one turbine."""
+        """Return one turbine's part of ``room``."""
         start = fit.group.start
         return self.room[start : start + fit.rows]
 
     def epsilons(self, shares: Shares) -> list[Fraction]:
-        """What each share of epsilon amounts to."""
+        """Multiply the shares by the total epsilon."""
         return [self.account.budget.total * share for share in shares]
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What a method works out from public data before anything is charged.
+    """What a method prepares from public data before anything is charged.
 
     Parameters
     ----------
     shares
-        Of epsilon: for the records, for the loss or the spread, for the weights.
+        Shares of epsilon: for the records, for the loss or the spread, for the weights.
     mixes
-        For each turbine, the mix of the weights that is asked for.
+        For each turbine, the matrix whose product with the weights is asked for.
     weights, loss
-        The queries that are known by now.
+        The queries that can be prepared from public data.
     radius
-        Of the spread query.
+        The radius of the spread query.
     curve
-        How far the power curve of the largest turbine should be off, as a share of capacity: an
-        estimate; None if there is none.
+        The estimated error of the largest turbine's power curve, as a share of capacity; None if
+        there is no estimate.
     """
 
     shares: Shares
@@ -151,16 +152,16 @@ class Prepared:
     curve: float | None = None
 
     def settings(self) -> dict[str, Any]:
-        """What was chosen, as the statement has it."""
-        # Of the records, of the loss or the spread, of the weights.
+        """Return the choices in the form of the statement."""
+        # Shares for the records, for the loss or the spread, for the weights.
         return {"epsilon_shares": [show_exact(share) for share in self.shares]}
 
     def doubts(self, guarantee: Guarantee) -> list[str]:
-        """What public numbers of the method's own predict to go wrong, a sentence each."""
+        """Return a sentence for each problem that the method predicts from public numbers."""
         return []
 
     def asked(self, fits: Sequence[Fit], guarantee: Guarantee) -> Sequence[Asked]:
-        """What will be asked, with the noise that is known by now."""
+        """List the queries, with the scale of their noise as far as it is known."""
         alpha, group = guarantee.alpha, guarantee.group
         parts = [guarantee.epsilon * share for share in self.shares]
         width = calibrate_laplace(records_sensitivity(alpha, group), parts[0], Limits(0.0, 1.0))
@@ -195,7 +196,7 @@ class Method(Options, ABC):
     Parameters
     ----------
     ridge
-        The ridge parameter of the regression whose results the records keep; 0 to 1e6.
+        The ridge parameter of the regression whose results the released records keep; 0 to 1e6.
     """
 
     ridge: float = option(
@@ -208,12 +209,12 @@ class Method(Options, ABC):
 
     @abstractmethod
     def steps(self, task: Task, prepared: Prepared) -> Outcome:
-        """Ask the private records, and restore the answers."""
+        """Ask the queries, and restore records from the noisy answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Restoring(Method):
-    """The options of a method that restores: see `Method` for ``ridge``.
+    """The options of a method that restores records; see `Method` for ``ridge``.
 
     Parameters
     ----------
@@ -249,7 +250,7 @@ class Restoring(Method):
         weights: Vector,
         gamma_weights: float,
     ) -> Released:
-        """Records of one turbine near the aim, with this loss and these weights."""
+        """Restore records of one turbine near the aim, with this loss and these weights."""
         task.progress(f"restoring {fit.group.name}")
         rows = fit.with_noisy(aim)
         found = restore(
@@ -265,13 +266,13 @@ class Restoring(Method):
 
 
 def clipped(task: Task, chosen: dict[str, Any]) -> Outcome:
-    """The noisy records as they are, but for clipping."""
+    """Release the noisy records, clipped to [0, 1]."""
     np.clip(task.noisy, 0.0, 1.0, out=task.room)
     return Outcome([Released(slices(task.own(fit)), None) for fit in task.fits], chosen)
 
 
 def slices(values: Vector) -> Callable[[], Iterator[Vector]]:
-    """Values as one block."""
+    """Return a function that yields the values as one block."""
     return lambda: iter([values])
 
 

@@ -1,4 +1,4 @@
-"""Which method when: by public numbers alone, and said so."""
+"""Choose a method from public numbers alone, and give the reason."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from gridveil.wind.methods.base import Guarantee, Prepared
 from gridveil.wind.regression import Fit
 
 AUTO = "auto"
-"""Stands for the method that public numbers speak for."""
+"""The name that stands for the method that `choose` picks."""
 
 _GOOD = 0.01  # an error of the curve, as a share of capacity
 _USELESS = 0.5
 _MANY = 500
 FEW = 100
-"""With fewer records than this no one expects a curve."""
+"""With fewer records than this nobody expects an accurate curve, so there is no warning."""
 
 
 def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
-    """The name of the method that public numbers speak for, and why.
+    """Choose the method that suits these public numbers; return its name and the reason.
 
     Parameters
     ----------
     rows, largest
-        How many records there are, and how many the largest turbine has.
+        The number of all records, and that of the largest turbine.
     guarantee
-        What is promised.
+        The guarantee.
     """
     unit, alpha = guarantee.unit, show_exact(guarantee.alpha)
     if unit != "record":
@@ -42,15 +42,15 @@ def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
 
 
 def advice(method: str, rows: int, guarantee: Guarantee, largest: int) -> str | None:
-    """What the plan says of tuned or synthetic if public numbers speak for the other one."""
+    """Return a note for the plan if the other of "tuned" and "synthetic" would suit better."""
     best, why = choose(rows, guarantee, largest)
     if method == best or method not in ("tuned", "synthetic"):
         return None
-    return f"{method}, where public numbers speak for {best} ({why}): --method auto takes that"
+    return f"{method}, although public numbers favour {best} ({why}); --method auto takes {best}"
 
 
 def useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> list[str]:
-    """A sentence if public numbers predict that noise on every record drowns the curve."""
+    """Return a warning if public numbers predict that noise on every record drowns the curve."""
     error = curve_error(fits, guarantee, prepared)
     if error is None or error < _USELESS or max(one.rows for one in fits) < FEW:
         return []
@@ -64,9 +64,9 @@ def useless(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> li
 
 
 def curve_error(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -> float | None:
-    """What noise on every record leaves unknown of the largest turbine's curve, of capacity.
+    """Predict the curve's error for the largest turbine, as a share of capacity.
 
-    None for a method that puts no noise on records.
+    It counts the noise on every record; None for a method that puts no noise on records.
     """
     share = float(prepared.shares[0])
     if not share:
@@ -76,10 +76,10 @@ def curve_error(fits: Sequence[Fit], guarantee: Guarantee, prepared: Prepared) -
 
 
 def _error(guarantee: Guarantee, rows: int, features: int) -> float:
-    """The error that noise on every record leaves in a curve with so many features.
+    """Predict the error of a curve with this many features from noise on every record.
 
     A record's noise has a variance of twice its scale squared, and the curve is an average: the
-    mean over all records of the variance of a fit is that of a record times features over records.
+    variance of the fit, averaged over all records, is that of a record times features over records.
     """
     scale = float(guarantee.alpha * guarantee.group / guarantee.epsilon)
     return float(np.sqrt(2 * features / max(rows, 1))) * scale

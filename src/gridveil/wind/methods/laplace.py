@@ -1,4 +1,4 @@
-"""Laplace: noise on every record, then clipping. The baseline that the others are measured by."""
+"""Laplace: noise on every record, then clipping. The baseline for the other methods."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Synthetic: a few sums over whole blocks of records are asked, then records are drawn anew.
+"""Synthetic: ask for a few sums over whole blocks of records, then draw new records.
 
-The unit of protection is a block: one calendar hour, day or week of one turbine, or a record. What
-is asked and why it moves by no more than it does: `gridveil.wind.synthetic`.
+The unit of protection is a block: one calendar hour, day or week of one turbine, or a record.
+`gridveil.wind.synthetic` has the queries, and proves how far they move.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ from gridveil.wind.synthetic.generate import generate
 from gridveil.wind.synthetic.inquiry import Inquiry
 from gridveil.wind.synthetic.means import ask_base, ask_means, ask_reference
 
-# Of the mean, in spreads of records. On days of a farm energy was off by 3.6% at 0.11, 29% at 0.3.
+# Warn if noise moves the mean by more than this, in units of the records' spread. On days of a farm
+# the error of the energy was 3.6% at 0.11, and 29% at 0.3.
 _FEW_BLOCKS = 0.15
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Questions(Prepared):
-    """The public farm, and what will be asked of it."""
+    """The public facts of the farm, and the queries that will be asked."""
 
     shares: tuple[Fraction, Fraction, Fraction] = (Fraction(0), Fraction(0), Fraction(0))
     farm: Farm
@@ -80,12 +81,12 @@ class Questions(Prepared):
         ]
 
     def check(self, guarantee: Guarantee) -> None:
-        """Nothing more to check: radii and grids are made for the farm."""
+        """Check nothing: the agenda is made so that every query can be asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic(Method):
-    """Records drawn from noisy sums over blocks: curve, months, scatter, stops, order in time.
+    """Draw records from noisy sums over blocks: curve, months, scatter, stops, order in time.
 
     Parameters
     ----------
@@ -125,7 +126,8 @@ class Synthetic(Method):
         except GridveilError:
             raise
         except (ArithmeticError, ValueError):
-            # Numerical trouble with noisy answers: the curve that was chosen is paid for.
+            # Numerical trouble with noisy answers: release the chosen reference curve, which is
+            # already paid for.
             _on_curve(task, inquiry.reference)
             chosen = {"restored": False}
         turbines = [Released(slices(task.own(fit)), None) for fit in task.fits]
@@ -144,7 +146,7 @@ class Synthetic(Method):
 
 
 def _on_curve(task: Task, reference: Reference) -> None:
-    """Records on a public curve at their wind speeds: all that is left if the rest fails."""
+    """Release records on the reference curve at their wind speeds, if everything else fails."""
     for fit in task.fits:
         out, start = task.own(fit), 0
         for block in fit.group.columns()():
@@ -155,7 +157,7 @@ def _on_curve(task: Task, reference: Reference) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What noisy answers and public priors say of the farm together."""
+    """What was learned about the farm from noisy answers and public priors."""
 
     reference: Reference
     scatter: Scatter
@@ -164,7 +166,7 @@ class Learned:
 
 
 def learn(inquiry: Inquiry) -> Learned:
-    """Ask everything that is on the agenda."""
+    """Ask all queries of the agenda, and learn the farm's distributions from the answers."""
     reference = inquiry.reference = ask_reference(inquiry)
     base = ask_base(inquiry, choose_knots(inquiry.farm), reference)
     means = ask_means(inquiry, base)
@@ -174,7 +176,7 @@ def learn(inquiry: Inquiry) -> Learned:
 
 
 def draw(farm: Farm, agenda: Agenda, learned: Learned, into: Vector) -> None:
-    """Fill ``into`` with records; it sees public numbers and noisy answers only."""
+    """Fill ``into`` with drawn records; this reads public numbers and noisy answers only."""
     generate(
         farm,
         learned.scatter,

@@ -1,7 +1,7 @@
-"""Tuned: WPO's idea with the epsilon used better; the documentation has the why of each step.
+"""Tuned: WPO's idea with a better use of epsilon; the documentation explains each step.
 
-`tuned_budget` chooses the mix of the weights and the shares of epsilon, `tuned_estimate` reads the
-most off the noisy answers.
+`tuned_budget` chooses the mix of the weights and the shares of epsilon, `tuned_estimate` computes
+the best estimates from the noisy answers.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from gridveil.wind.methods.tuned_estimate import (
 from gridveil.wind.methods.tuned_levels import Levels
 from gridveil.wind.methods.tuned_memory import draw_scores, pieces, seed_of
 from gridveil.wind.methods.tuned_prior import weight_prior
+from gridveil.wind.methods.tuned_shared import Readings, SharedDraws, shared_draws
 from gridveil.wind.methods.tuned_sums import Cells, Restored, whole
-from gridveil.wind.methods.tuned_together import Readings, Together, shared_draws
 from gridveil.wind.queries import above, ask_records, spread_query, weights_query
 from gridveil.wind.regression import Fit
 from gridveil.wind.restoration.restore import restore_closely
@@ -56,18 +56,18 @@ from gridveil.wind.rows import LocalRows, total
 
 Vector = NDArray[np.float64]
 
-# The restoration can only lower a loss, so what it stays near must have a larger one.
+# The restoration can only lower a loss, so its aim must have a loss larger by this factor.
 _MARGIN = 1.1
 _LONGEST = 64.0
 _SLACK = 0.1
-_NOISY = 0.02  # noise of a smaller scale leaves the records as they are, nearly
+_NOISY = 0.02  # noise of a smaller scale hardly changes the records
 _MANY = 5000
 _SERIES, _SINGLE = 0.05, 0.1  # nominal residuals
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Restoring):
-    """Records denoised, then restored to the loss and the weights that all answers support.
+    """Denoise the records, then restore them to the loss and weights that all answers support.
 
     Parameters
     ----------
@@ -77,13 +77,14 @@ class Tuned(Restoring):
         Shares of epsilon for the records, the spread and the weights; planned from public data by
         default.
     gamma_records, gamma_weights
-        The restoration's prices of the records and of the weights. Without one for the weights
-        they are met as well as they are known.
+        The restoration's prices of the records and of the weights. Without a price, the weights
+        are met as precisely as they are known.
     nominal
-        The typical distance of a record from its curve that the split is planned for, as a share
+        The typical distance of a record from its curve for which the split is planned, as a share
         of capacity. A public guess; accuracy depends on it a little, privacy not at all. By
         default 5% if the largest turbine has times or 5,000 records, else 10%: a series of SCADA
-        records is restored from more than single records, and few records must speak themselves.
+        records has more information than single records, and with few records these must be
+        precise.
     """
 
     method: ClassVar[str] = "tuned"
@@ -121,7 +122,7 @@ class Tuned(Restoring):
         mixes = [mix] * len(fits)
         radius = _radius(plan, shares)
         if shares[1]:
-            # Its curves are not known yet, but any curve needs at least the grid of this one.
+            # The curves are not known yet, but any curve needs at least the grid of a flat one.
             flat = [np.zeros(fit.features.width) for fit in fits]
             spread_query(fits, flat, radius, alpha).of_group(group).check(epsilon * shares[1])
         weights = weights_query(fits, mixes, alpha).of_group(group)
@@ -136,7 +137,7 @@ class Tuned(Restoring):
         # Step 1: noise on every record.
         task.progress("noise on every record")
         b = ask_records(account, records, alpha, for_records, task.noisy, task.group)
-        # Step 2: a mix of the weights, joined with what the noisy records say of them.
+        # Step 2: ask for a mix of the weights, and combine it with estimates from noisy records.
         task.progress("weights")
         asked = prepared.weights.ask(account, records, for_weights)
         joined = [
@@ -153,7 +154,7 @@ class Tuned(Restoring):
                 fits, prepared.mixes, asked.values, asked.scales, strict=True
             )
         ]
-        # Step 3: the spread about the curve, which is public by now; joined likewise.
+        # Step 3: ask for the spread about the curve, which is public now; combine it likewise.
         task.progress("spread about the curve")
         spreads, scales = [0.0] * len(fits), [0.0] * len(fits)
         if for_spread:
@@ -161,7 +162,7 @@ class Tuned(Restoring):
             query = spread_query(fits, curves, prepared.radius, alpha).of_group(task.group)
             found = query.ask(account, records, for_spread)
             spreads, scales = [float(value[0]) for value in found.values], found.scales
-        # Step 4: denoised records, stretched and moved until they have that loss and those weights.
+        # Step 4: denoise records, and stretch and move them to that loss and those weights.
         turbines, nominal, seen = [], self._guess(fits), []
         for fit, weights, spread, scale in zip(fits, joined, spreads, scales, strict=True):
             rows = fit.with_noisy(task.part(fit))
@@ -184,15 +185,15 @@ class Tuned(Restoring):
         return Outcome(turbines, {"radius": str(prepared.radius), "nominal": nominal})
 
     def _guess(self, fits: Sequence[Fit]) -> float:
-        """The nominal residual, from public numbers if none was given."""
+        """Return the nominal residual, chosen from public numbers if none was given."""
         if self.nominal is not None:
             return self.nominal
         return _SERIES if _is_series(max(fits, key=lambda fit: fit.rows)) else _SINGLE
 
     def _together(
         self, task: Task, seen: Sequence[tuple[Vector, Levels]], b: float
-    ) -> Together | None:
-        """What turbines whose order in time is restored have in common, if there are several."""
+    ) -> SharedDraws | None:
+        """Make draws that turbines share, if the order in time of several turbines is restored."""
         found = [
             Readings(levels, straight, task.part(fit), times)
             for fit, (straight, levels) in zip(task.fits, seen, strict=True)
@@ -201,17 +202,18 @@ class Tuned(Restoring):
         return shared_draws(found, seed_of(task.noisy))
 
     def _in_order(self, fit: Fit, b: float) -> bool:
-        """Whether sums and the order in time are restored: by public numbers.
+        """Say from public numbers whether to restore sums and the order in time.
 
-        With little noise, or few records and no times, the records themselves say more.
+        With little noise, or few records and no times, the noisy records themselves are better.
         """
         return self.gamma_weights is None and b >= _NOISY and _is_series(fit)
 
     def _restore_closely(self, task: Task, fit: Fit, loss: float, weights: Weights) -> Released:
-        """Meet the loss, and the weights as well as they are known.
+        """Restore records with this loss, and weights as close as they are known.
 
-        The weights' covariance over the residuals' variance weighs them against the records as
-        their errors do; a tenth of it, since the aim's own weights say nothing.
+        Dividing the weights' covariance by the residuals' variance weights them against the records
+        according to their errors; a tenth of it is used, since the aim's own weights carry no
+        information.
         """
         gamma = self.gamma_weights
         if gamma is None:
@@ -227,7 +229,7 @@ class Tuned(Restoring):
             )
             if found is not None:
                 return Released(lambda: found.records(rows), found)
-            # A step of the weights moves the records by at most its length times this.
+            # A step of the weights moves the records by at most its length times sqrt(reach).
             reach = np.linalg.eigvalsh(np.linalg.pinv(fit.ridge.factor))[-1]
             gamma = self.gamma_records * float(np.sqrt(reach))
         aim = task.own(fit)
@@ -235,7 +237,7 @@ class Tuned(Restoring):
 
 
 def _is_series(fit: Fit) -> bool:
-    """Whether there is more to go by than single records: times, or many records."""
+    """Say whether a turbine has times or many records, and so more information than single ones."""
     return fit.rows >= _MANY or fit.group.times() is not None
 
 
@@ -247,9 +249,9 @@ def _restore_sums(
     beta: Vector,
     loss: float,
     b: float,
-    together: Together | None,
+    together: SharedDraws | None,
 ) -> Released:
-    """Records whose scores follow the noisy ones, with the sums that all answers support."""
+    """Restore records by scores that follow the noisy ones, to the sums that answers support."""
     task.progress(f"restoring {fit.group.name}")
     noisy, made = task.part(fit), task.own(fit)
     times = fit.group.times()
@@ -270,11 +272,11 @@ def _restore_sums(
 
 
 def _deviations(levels: Levels, rows: LocalRows, weights: Weights) -> Iterator[Vector]:
-    """How far real records are from released ones, as a rule.
+    """Yield error bars: the standard deviation of released minus real records.
 
-    A released record scatters about what is known as much as the real one does: twice the variance
-    of its power given its reading, and that of the curve. Readings of neighbours in time make
-    it less, so this is on the safe side.
+    A released record scatters about its estimate as much as the real one does, so the variance is
+    twice that of its power given its reading, plus that of the curve. Readings of neighbours in
+    time lower it, so this is on the safe side.
     """
     for X, y0 in rows.blocks():
         own = levels.deviations(curve(X, weights.beta), y0)
@@ -302,18 +304,18 @@ def _nominal(name: str, value: Any) -> float:
 
 
 def _radius(plan: Split, shares: Shares) -> Fraction:
-    # A user's own split may ask for a spread that the plan did not: then ask for all of it.
+    # If a user's split asks for a spread and the plan does not, use the whole range as the radius.
     return plan.radius if plan.radius or not shares[1] else Fraction(1)
 
 
 def _aim(
     task: Task, fit: Fit, rows: LocalRows, beta: Vector, spread: Spread, loss: float, b: float
 ) -> None:
-    """Make of the noisy records what the restoration should stay near.
+    """Compute the aim, which the restoration should stay near, from the noisy records.
 
-    The records with the noise taken out are ``f + q``. The aim is ``f + k q`` with a loss above
-    the wanted one, from where the restoration comes down. ``k`` beyond what is needed changes
-    nothing but the length.
+    Denoised records are ``f + q``. The aim is ``f + k q`` with ``k`` so large that its loss is
+    above the wanted one, since the restoration can only lower a loss. A larger ``k`` than needed
+    changes only the length of the residuals.
     """
     made = task.own(fit)
     start = 0
@@ -331,7 +333,7 @@ def _aim(
 
 
 def _loss_of_aim(rows: LocalRows, fit: Fit, beta: Vector, longer: float) -> float:
-    """The loss of ``clip(f + k q)``, in one pass."""
+    """Compute the loss of ``clip(f + k q)`` in one pass."""
     W = fit.ridge.whitening.W
     z, square = total(rows.map(partial(_aim_moments, W=W, beta=beta, longer=longer)))
     excess = z @ (z + fit.ridge.whitening.E @ z)

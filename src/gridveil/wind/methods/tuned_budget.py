@@ -1,12 +1,12 @@
-"""What the tuned method asks for, and how it divides epsilon; from public numbers only.
+"""Choose what the tuned method asks for, and how it splits epsilon, from public numbers only.
 
-**The split** of epsilon: predict, for a nominal spread ``s`` of records about their curve (a public
-setting on which only the split depends), the error of the records, of the loss and of the weights
-for every split, and take the split that has the least error of records and loss among those whose
-loss and weights are well ahead of WPO's at the same epsilon.
+**The split** of epsilon: for a nominal spread ``s`` of records about their curve (a public setting
+on which only the split depends), predict the errors of the records, the loss and the weights for
+every split. Take the split with the least error of records and loss among those whose loss and
+weights are clearly better than WPO's at the same epsilon.
 
-**The mix** of the weights: a public matrix that gives better weights for an epsilon. Asking for
-``A beta`` and solving back, the weights' error is ``A^-1`` times Laplace noise of scale
+**The mix** of the weights: a public matrix that gives better weights for the same epsilon. If
+``A beta`` is asked for and solved for ``beta``, the error is ``A^-1`` times Laplace noise of scale
 ``alpha D(A)/epsilon``, ``D(A) = max_i ||A M e_i||_1``: its expected square is proportional to
 ``D(A)^2 ||A^-1||_F^2``. Asking for the weights themselves (``A = I``) is 1.9 to 3.8 times worse
 than the best mix for the features tried. Any mix is private, so a poor one costs accuracy only.
@@ -29,10 +29,10 @@ from gridveil.wind.rows import Rows
 
 Floats = NDArray[np.float64]
 
-LOSS_RATIO = 0.38  # predicted deviation of the loss: at most this share of WPO's
-WEIGHT_RATIO = 0.47  # predicted error of the weights: at most this share of WPO's
-SAMPLING = 0.4  # or this share of the weights' own sampling error, where that is more
-LOSS_WEIGHT = 5.0  # what a relative error of the loss counts beside one of the records
+LOSS_RATIO = 0.38  # the predicted deviation of the loss is at most this share of WPO's
+WEIGHT_RATIO = 0.47  # the predicted error of the weights is at most this share of WPO's
+SAMPLING = 0.4  # or this share of the weights' own sampling error, if that is more
+LOSS_WEIGHT = 5.0  # the weight of a relative error of the loss, if one of the records has 1
 RADII = tuple(Fraction(n, 20) for n in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20))
 
 _STEPS = 1000  # shares of epsilon are whole thousandths
@@ -42,7 +42,7 @@ _STEPS = 1000  # shares of epsilon are whole thousandths
 class Split:
     """The shares of epsilon for records, weights and spread, and the spread query's radius.
 
-    A spread of 0 is not asked for: the noisy records say enough.
+    If the share of the spread is 0 it is not asked for: the noisy records are enough.
     """
 
     records: Fraction
@@ -60,7 +60,7 @@ class Setting:
     epsilon: float
     nominal: float
     from_records: Floats  # covariance of the weights for records of unit variance
-    told: Floats  # its inverse: their precision
+    told: Floats  # the inverse of `from_records`: the precision
     from_query: Floats  # A'A / delta_A^2: precision of the weights query at epsilon 1
     wpo_loss: float  # WPO's deviation of the loss
     wpo_weights: float  # WPO's error of the weights
@@ -79,13 +79,13 @@ def plan_split(setting: Setting) -> Split:
 def public_setting(
     ridge: Ridge, mix: Floats, *, alpha: float, epsilon: float, nominal: float
 ) -> Setting:
-    """The public numbers of one turbine, in one pass over its rows."""
+    """Compute the public numbers of one turbine, in one pass over its rows."""
     W, G = ridge.whitening.W, ridge.whitening.G
     from_records = W @ G @ W.T
     sampling = float(np.trace(from_records))
-    # WPO's restoration drags the weights from those of its noisy records (deviation `noise`)
-    # towards the asked ones, the further the larger the noise: a rough fit, below what was
-    # measured by 10 to 25%, so on the safe side.
+    # WPO's restoration moves the weights from those of its noisy records (deviation `noise`)
+    # towards the asked ones, further if there is more noise. This is a rough fit, 10 to 25%
+    # below what was measured, so it is on the safe side.
     noise = 2 * np.sqrt(2) * alpha / epsilon
     asked = 2 * len(W) * (4 * ridge.delta_beta(alpha) / epsilon) ** 2
     dragged = noise**2 * sampling * (1.15 / (1 + 0.5 * (noise / nominal) ** 2)) ** 2
@@ -103,7 +103,7 @@ def public_setting(
 
 
 def _score(setting: Setting, share: float) -> tuple[float, float, float, Fraction]:
-    """Predict the error of a split; also returns the shares and the radius."""
+    """Predict the error of a split; also return the shares and the radius."""
     weights = _least_weights(setting, share)
     scale = setting.alpha / (setting.epsilon * (1 - share - weights))
     s, m = setting.nominal, setting.rows
@@ -129,9 +129,9 @@ def _move(alpha: float, radius: Fraction) -> float:
 
 
 def _least_weights(setting: Setting, spread: float) -> float:
-    """The smallest share that makes the weights good enough, the rest going to the records.
+    """Find the smallest share that makes the weights good enough; the records get the rest.
 
-    Half of what is left where none does.
+    If no share does, use half of what is left.
     """
     own = SAMPLING * setting.nominal * np.sqrt(np.trace(setting.from_records))
     wanted = max(WEIGHT_RATIO * setting.wpo_weights, own) ** 2
@@ -153,11 +153,11 @@ def _weight_variance(setting: Setting, records: float, weights: float) -> float:
 
 
 def expected_error(setting: Setting, prior: Floats, shares: Shares) -> float:
-    """How far the released curve should be off, rms over the rows, as a share of capacity.
+    """Predict the error of the released curve, rms over the rows, as a share of capacity.
 
-    What the noisy records, the asked weights and the public prior (its covariance) tell of the
-    weights adds up as their precisions do; the covariance that is left, seen through the features,
-    is the curve's. It knows nothing of the records: an estimate, if the regression fits them.
+    The precisions of the weights from noisy records, from the asked weights and from the public
+    prior (its covariance) add up; the remaining covariance times the features is the curve's. This
+    does not use the records, and is an estimate for records that the regression fits.
     """
     gram = setting.told
     free = gram * (setting.epsilon * float(shares[0]) / setting.alpha) ** 2 / 2
@@ -169,10 +169,10 @@ def expected_error(setting: Setting, prior: Floats, shares: Shares) -> float:
 
 @lru_cache(maxsize=1024)
 def residual_correlation(s: float, b: float) -> float:
-    """Correlation of a residual ``N(0, s^2)`` with what is left of it after noise ``Lap(b)``.
+    """Compute the correlation of a residual ``N(0, s^2)`` with its mean given noise ``Lap(b)``.
 
     ``rho^2 = E[E[r|r0]^2]/s^2`` by quadrature. Linear shrinkage has ``s^2/(s^2 + 2 b^2)``; for
-    ``b`` much over ``s`` the posterior mean gets twice that.
+    ``b`` much larger than ``s`` the posterior mean has twice that.
     """
     if b < s / 25:
         return float(s / np.sqrt(s * s + 2 * b * b))
@@ -209,7 +209,7 @@ def tail_variances(s: float, b: float, radii: tuple[Fraction, ...]) -> tuple[flo
 
 _SAMPLE = 256
 _CONDITION = 1e6
-# D is a maximum of sums of absolute values: smooth both a little, then less.
+# D is a maximum of sums of absolute values: minimise a smoothed version, then a less smooth one.
 _SMOOTHING = ((8, 1e-2), (20, 3e-3), (60, 1e-3))
 
 
@@ -217,7 +217,7 @@ def weight_mix(ridge: Ridge) -> Floats:
     """Find a good mix ``A``, ``(p, p)``, from public features.
 
     Starts at the best power of ``P^-1``, ``P = (X'X + lam I)^-1``, and improves it on a sample of
-    rows; the sensitivity is computed from all of them later.
+    rows; the sensitivity is computed later, from all rows.
     """
     from scipy.optimize import minimize  # slow to load
 
@@ -241,13 +241,13 @@ def weight_mix(ridge: Ridge) -> Floats:
 
 
 def _tamed(A: Floats) -> Floats:
-    """Bound the condition: where features hold no data, any stretch is free, and leads nowhere."""
+    """Bound the condition number: directions without data could be scaled without limit."""
     left, singular, right = np.linalg.svd(A)
     return np.asarray((left * np.minimum(singular, _CONDITION * singular[-1])) @ right)
 
 
 def _cost(A: Floats, columns: Floats) -> float:
-    """``log D(A) + log ||A^-1||_F``."""
+    """Compute ``log D(A) + log ||A^-1||_F``."""
     singular = np.linalg.svd(A, compute_uv=False)
     if not singular[-1] > 1e-12 * singular[0]:
         return np.inf
@@ -258,7 +258,7 @@ def _cost(A: Floats, columns: Floats) -> float:
 def _smooth_cost(
     flat: Floats, columns: Floats, sharpness: int, blur: float
 ) -> tuple[float, Floats]:
-    """The cost with a norm in place of the maximum, and its gradient."""
+    """Compute the cost with a norm in place of the maximum, and its gradient."""
     A = flat.reshape(len(columns), -1)
     image = A @ columns
     size = np.sqrt(image * image + blur * blur)
@@ -273,7 +273,7 @@ def _smooth_cost(
 
 
 def _sample(rows: Rows, count: int) -> Floats:
-    """Some rows of features, evenly spaced, with the extremes of every feature."""
+    """Pick some rows of features: evenly spaced ones, and the extremes of every feature."""
     step = max(count // _SAMPLE, 1)
     picked = list(rows.map(partial(_pick, step=step)))
     every = np.vstack(picked)

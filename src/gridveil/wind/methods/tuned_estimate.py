@@ -1,8 +1,8 @@
-"""What noisy records say: unbiased readings, and records with the noise taken out.
+"""Estimate weights, loss and records from noisy records and answers, through unbiased readings.
 
 Private records lie in ``[0, 1]``, and Laplace noise has no memory: how far a noisy record lies
-outside the box says nothing about the private one, so ``clip(y0)`` is all there is to know. For
-noise of scale ``b`` put
+outside the box says nothing about the private one, so ``clip(y0)`` has all the information. For
+noise of scale ``b`` let
 
     inside 0 <= y0 <= 1:   yu = y0,      v = 2 b^2
     y0 < 0:                yu = -b,      v = b^2
@@ -11,9 +11,9 @@ noise of scale ``b`` put
 Then ``E[yu] = y`` and ``E[v] = Var(yu)`` for every ``y`` in the box: the excess beyond the box, an
 exponential variable, is replaced by its mean.
 
-From these readings and the noisy answers come the best weights, loss and records that they support.
-Everything here sees noisy and public data only, so it costs no epsilon. Each step takes a pass or
-two over the rows.
+From these readings and the noisy answers this module estimates the weights, the loss and the
+records. It reads noisy and public data only, so it costs no epsilon. Each step takes one or two
+passes over the rows.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ Floats = NDArray[np.float64]
 
 
 def unbias(y0: Floats, b: float) -> tuple[Floats, Floats]:
-    """Unbiased readings ``yu`` of the records, and unbiased readings ``v`` of their variances."""
+    """Compute unbiased readings ``yu`` of the records and ``v`` of their variances."""
     outside = (y0 < 0) | (y0 > 1)
     readings = np.where(y0 < 0, -b, np.where(y0 > 1, 1 + b, y0))
     return readings, np.where(outside, b * b, 2 * b * b)
 
 
 def tail_reading(y0: Floats, f: Floats, b: float, radius: float) -> tuple[Floats, Floats, Floats]:
-    """Unbiased readings of ``g(y - f) = (|y - f| - R)+^2``, of their variances, and where g bends.
+    """Compute unbiased readings of ``g(y - f) = (|y - f| - R)+^2`` and of their variances.
 
-    For Laplace noise ``E[g(r0) - b^2 g''(r0)] = g(r)``. Beyond the box the reading is held at
+    Also returns where ``g`` is curved. For Laplace noise ``E[g(r0) - b^2 g''(r0)] = g(r)``. Outside
+    the box the reading is
     ``g(E) + b |g'(E)|``, ``E`` the edge's residual. Variances: ``2 b^2 g'^2 + b^4 g''^2`` inside,
     ``b^2 g'(E)^2`` outside. With ``R = 0`` these are readings of the squares.
     """
@@ -58,9 +59,10 @@ def tail_reading(y0: Floats, f: Floats, b: float, radius: float) -> tuple[Floats
 
 
 def normal_posterior(r0: Floats, s: float, b: float) -> tuple[Floats, Floats]:
-    """``E[r | r + Lap(b) = r0]`` and the density of ``r0``, for ``r`` normal with deviation ``s``.
+    """Compute ``E[r | r + Lap(b) = r0]`` and the density of ``r0``, for normal ``r``.
 
-    With Mills' ratio ``Q(z) = sqrt(pi/2) erfcx(z/sqrt 2)`` at ``z = s/b -+ r0/s``: the mean is
+    ``r`` has deviation ``s``. With Mills' ratio ``Q(z) = sqrt(pi/2) erfcx(z/sqrt 2)`` at
+    ``z = s/b -+ r0/s`` the mean is
     ``(s^2/b) (Q- - Q+)/(Q- + Q+)``, the density ``phi(r0/s) (Q- + Q+)/(2b)``.
     """
     u = r0 / s
@@ -70,17 +72,17 @@ def normal_posterior(r0: Floats, s: float, b: float) -> tuple[Floats, Floats]:
 
 
 def log_likelihood(y0: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Floats:
-    """The log likelihood of noisy records, up to a constant, under the model of `matched`."""
+    """Compute the log likelihood of noisy records, up to a constant, in the model of `matched`."""
     return np.asarray(logsumexp(_pieces(np.clip(y0, 0.0, 1.0), f, s, b, outliers), axis=0))
 
 
 def matched(y0: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Floats:
-    """Records that keep the order of the noisy ones and have the distribution of the real ones.
+    """Denoise records: keep their order, and give them the distribution of the real ones.
 
-    The model: a record is ``f + N(0, s^2)`` cut to the box, or, with probability ``outliers``,
-    anywhere in it. Each noisy record goes to the same quantile of this model, without noise, that
-    it has in the model with noise. Beyond the box the noise alone decides the quantile, and
-    spreads such records over what the model allows.
+    The model: a record is ``f + N(0, s^2)`` clipped to the box, or, with probability ``outliers``,
+    anywhere in it. Each noisy record is mapped to the quantile of the model without noise that it
+    has in the model with noise. Outside the box only the noise decides the quantile, which spreads
+    such records over what the model allows.
     """
     c = np.clip(y0, 0.0, 1.0)
     pieces = np.exp(_pieces(c, f, s, b, outliers))
@@ -95,12 +97,12 @@ def matched(y0: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Floa
 
 
 def _model_below(y: Floats, f: Floats, s: Floats, outliers: float) -> Floats:
-    """The share of the model at or below a level inside the box, without what is cut to 1."""
+    """Compute the model's share at or below a level inside the box."""
     return np.asarray((1 - outliers) * ndtr((y - f) / s) + outliers * y)
 
 
 def _model_quantile(share: Floats, f: Floats, s: Floats, outliers: float) -> Floats:
-    """The level that has this share of the model at or below it, by bisection."""
+    """Find the level that has this share of the model at or below it, by bisection."""
     low, high = np.zeros_like(f), np.ones_like(f)
     for _ in range(34):
         middle = (low + high) / 2
@@ -110,10 +112,10 @@ def _model_quantile(share: Floats, f: Floats, s: Floats, outliers: float) -> Flo
 
 
 def _pieces(c: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Floats:
-    """Log weights of what a record may be, given its noisy reading ``c = clip(y0)``.
+    """Compute log weights of the cases a record can be, given its reading ``c = clip(y0)``.
 
-    Rows: on the curve's normal left and right of ``c``, cut to 0, cut to 1, anywhere in the box
-    left and right of ``c``. A weight is the piece's probability times ``exp(-|y - c|/b)``; on
+    Rows: from the curve's normal left and right of ``c``, clipped to 0, clipped to 1, an outlier
+    left and right of ``c``. A weight is the case's probability times ``exp(-|y - c|/b)``; on
     either side this tilts the normal, whose centre moves to ``f +- s^2/b``.
     """
     on, off = np.log1p(-outliers), np.log(outliers)
@@ -133,7 +135,7 @@ def _pieces(c: Floats, f: Floats, s: Floats, b: float, outliers: float) -> Float
 def _tilted(
     low: Floats, high: Floats, c: Floats, f: Floats, s: Floats, b: float, sign: float
 ) -> Floats:
-    """Log weight of the normal between ``low`` and ``high``, tilted by the noise."""
+    """Compute the log weight of the normal between ``low`` and ``high``, tilted by the noise."""
     centre = f + sign * s * s / b
     z_low, z_high = (low - centre) / s, (high - centre) / s
     flip = z_low + z_high > 0  # work in the lower tail, where log_ndtr keeps its digits
@@ -144,16 +146,16 @@ def _tilted(
 
 
 OUTLIERS = (0.001, 0.01, 0.02, 0.04, 0.08, 0.15)
-"""Shares of records far off the curve that the denoiser chooses from."""
+"""The shares of records far from the curve among which the denoiser chooses."""
 
 _BINS = 10
 _SAMPLE = 20_000
-_LEAST = 0.02  # of the mean square: no part of the curve is taken to be steadier than this
+_LEAST = 0.02  # the least mean square of residuals at any level, as a share of the overall one
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Estimated weights, their covariance, and the share of them read off the records."""
+    """Estimated weights, their covariance, and the share of them that the records determine."""
 
     beta: Floats
     covariance: Floats
@@ -162,13 +164,13 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """What the denoiser takes residuals to be: a deviation by curve level, and outliers."""
+    """The denoiser's model of residuals: a deviation by curve level, and a share of outliers."""
 
     profile: Floats
     outliers: float
 
     def at(self, f: Floats) -> Floats:
-        """The deviation where the curve is at ``f``."""
+        """Return the deviation at curve levels ``f``."""
         middles = (np.arange(len(self.profile)) + 0.5) / len(self.profile)
         return np.interp(f, middles, self.profile)
 
@@ -182,12 +184,12 @@ def estimate_weights(
     scale: float,
     prior: tuple[Floats, Floats] | None = None,
 ) -> Weights:
-    """Join the weights read off the records and those asked for, by their variances.
+    """Combine the weights of the noisy records and those asked for, according to their variances.
 
-    A prior, if one is given, is a mean and a covariance: it is joined first, in the same way.
+    A prior, if given, is a mean and a covariance; it is combined first, in the same way.
 
-    Read off: ``bf = P X'yu`` with covariance ``Cf = P (sum_i v_i x_i x_i') P``. Asked for:
-    ``A beta`` with noise of variance ``n = 2 scale^2`` a coordinate. Then
+    From the records: ``bf = P X'yu`` with covariance ``Cf = P (sum_i v_i x_i x_i') P``. Asked for:
+    ``A beta`` with noise of variance ``n = 2 scale^2`` in each coordinate. Then
     ``K = Cf A' (A Cf A' + n I)^-1``, ``bhat = bf + K (a - A bf)``, covariance ``(I - K A) Cf``.
     """
     P = ridge.factor
@@ -214,14 +216,15 @@ def estimate_loss(
     scale: float,
     nominal: float | None = None,
 ) -> float:
-    """The posterior mean of the loss, which is always positive: no floor is needed.
+    """Compute the posterior mean of the loss, which is always positive and needs no floor.
 
     - ``||y - f||^2`` about the clipped curve ``f`` is the asked part (``phi`` of radius ``R``,
-      noise of ``scale``) and the tail beyond it, read off the records; with ``R = 0`` all is.
-    - About the unclipped curve ``X bhat`` it is larger by ``(f - x'b)(2y - f - x'b)`` where the
-      curve was clipped, which is linear in the records: read off them too.
+      noise of ``scale``) plus the tail beyond it, from readings of the records; with ``R = 0`` all
+      of it is from readings.
+    - About the unclipped curve ``X bhat`` it is larger by ``(f - x'b)(2y - f - x'b)`` in rows whose
+      curve was clipped; this is linear in the records, and also from their readings.
     - That exceeds ``l^2`` by ``||X (bhat - beta)||^2``, on average ``tr(X'X cov)``.
-    - ``bhat`` was made from the noisy records too, which lowers what is read off some rows by
+    - ``bhat`` was computed from the noisy records too, which lowers the readings of some rows by
       ``2 tr(share P sum_i v_i x_i x_i')`` over these rows.
     """
     beta = weights.beta
@@ -237,12 +240,13 @@ def estimate_loss(
 def posterior_loss(
     square: float, variance: float, scale: float, rows: int, nominal: float | None = None
 ) -> float:
-    """The mean of ``l`` given ``square = l^2 + normal + Laplace``, ``l^2`` flat on ``[0, rows]``.
+    """Compute the mean of ``l`` given ``square = l^2 + normal + Laplace``.
 
-    With a public guess of the typical residual, ``log l`` is normal about that of the guess
-    instead, with a standard deviation of 1: a factor of e.
+    The prior of ``l^2`` is flat on ``[0, rows]``. With a public guess of the typical residual,
+    ``log l`` is instead normal about the logarithm of the guessed loss, with a standard deviation
+    of 1 (a factor of e).
 
-    By sums on nested grids; the density of the two noises together is in closed form.
+    The mean is a sum on nested grids; the density of the two noises together has a closed form.
     """
     low, high = 0.0, float(np.sqrt(rows))
     deviation = float(np.sqrt(max(variance, 1e-12 * (1 + square * square))))
@@ -262,11 +266,12 @@ def posterior_loss(
 
 
 def estimate_spread(rows: Rows, beta: Floats, loss: float, b: float) -> Spread:
-    """The most likely of a short list of models of the residuals, judged by the noisy records.
+    """Choose the model of the residuals under which the noisy records are most likely.
 
     ``s^2 = loss^2/m`` is the mean square of all residuals. Outliers, uniform on the box, have a
     mean square ``u2`` about the curve, so a share ``o`` of them leaves ``(s^2 - o u2)/(1 - o)``
-    for the rest. Profiles: flat, and the local one, which pays for its numbers as in BIC.
+    for the rest. The profile is flat or local; the local one has a penalty for its parameters, as
+    in BIC.
     """
     parts = list(rows.map(partial(_read_levels, beta=beta, b=b)))
     count, square, noise = total([part[:3] for part in parts])
@@ -287,12 +292,12 @@ def estimate_spread(rows: Rows, beta: Floats, loss: float, b: float) -> Spread:
 
 
 def curve(X: Floats, beta: Floats) -> Floats:
-    """The fitted curve at every row, inside the box."""
+    """Compute the fitted curve at every row, clipped to the box."""
     return np.clip(X @ beta, 0.0, 1.0)
 
 
 def _log_density(away: Floats, deviation: float, scale: float) -> Floats:
-    """Log density, up to a constant, of a normal plus a Laplace variable at a distance."""
+    """Compute the log density (up to a constant) of normal plus Laplace noise at a distance."""
     if scale <= 1e-3 * deviation:
         return -((away / deviation) ** 2) / 2
     z, k = away / deviation, deviation / scale
@@ -301,11 +306,11 @@ def _log_density(away: Floats, deviation: float, scale: float) -> Floats:
 
 
 def _local_profile(count: Floats, square: Floats, noise: Floats, s2: float) -> Floats:
-    """Deviations by curve level, as shares of ``s``.
+    """Estimate deviations by curve level, as shares of ``s``.
 
     Turbines scatter most on the steep part. Each level's mean square is shrunk towards the
-    common one by the empirical Bayes factor ``t/(t + noise)``, ``t`` the variance between
-    levels beyond noise: little is believed where noise is large.
+    common one by the empirical Bayes factor ``t/(t + noise)``, where ``t`` is the variance between
+    levels beyond noise: levels with much noise are shrunk most.
     """
     filled = np.maximum(count, 1.0)
     mean, error = square / filled, noise / filled**2
@@ -343,7 +348,7 @@ def _read_levels(X: Floats, y0: Floats, beta: Floats, b: float) -> tuple[Floats,
     f = curve(X, beta)
     level = np.minimum((f * _BINS).astype(np.intp), _BINS - 1)
     square, variance, _ = tail_reading(y0, f, b, 0.0)
-    # A few rows of every block are enough to judge the models by.
+    # A few rows of every block are enough to compare the models.
     some = slice(None, None, max(len(f) // 2048, 1))
     sums = [_binned(level, values) for values in (np.ones_like(f), square, variance)]
     return *sums, np.stack([y0[some], f[some]])

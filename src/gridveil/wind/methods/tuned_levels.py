@@ -1,13 +1,13 @@
-"""What records are where the curve is at one level: a distribution, read off the noisy records.
+"""Estimate the distribution of power at each level of the curve from noisy records.
 
-Records are sorted by the level of the public curve at them, and noisy readings into cells of
-``[0, 1]``, with one more for all below and one for all above (Laplace noise has no memory: how far
-a reading lies outside says nothing). The chance of a cell, for a record of a given power, is known
-exactly. So the distribution of power at a level follows from counts of cells by the EM algorithm,
-which starts at a model and is held to it where there are few records. It has atoms at 0 and at
-full power: both are kept.
+Records are grouped by the level of the public curve at them, and noisy readings by cells of
+``[0, 1]``, with one more cell for all below and one for all above (Laplace noise has no memory: how
+far a reading lies outside says nothing). The probability of a cell, for a record of a given power,
+is known exactly. So the distribution of power at a level follows from counts of cells by the EM
+algorithm, which starts at a model and stays near it if there are few records. It has atoms at 0 and
+at full power, which are kept.
 
-A record's *score* is its rank at its level, on the normal scale. Everything here sees noisy and
+A record's *score* is its rank at its level, on the normal scale. Everything here reads noisy and
 public data only.
 """
 
@@ -23,13 +23,13 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Places = tuple[NDArray[np.int32], NDArray[np.float32]]
 
-_MOST = 60  # levels
-_EACH = 500  # records for a level, if there are fewer levels
-_HELD = 100.0  # records that the model counts for, at each level
+_MOST = 60  # the most levels
+_EACH = 500  # records per level, if there are fewer levels
+_HELD = 100.0  # the weight of the model at each level, as a number of records
 _TURNS = 400
 _STILL = 1e-5  # the EM algorithm ends when no share moves by more
 _FINE = 0.04  # noise of a smaller scale needs narrower cells
-_REACH = 5.0  # of scores
+_REACH = 5.0  # the largest score
 _TABLE = np.linspace(-_REACH, _REACH, 401)
 _TINY = 1e-12
 
@@ -69,7 +69,7 @@ class Levels:
         self._power_table(chances)
 
     def _chances(self) -> Floats:
-        """The chance of each cell of readings, for power at 0, in the middle of a cell, and 1."""
+        """Compute the probability of each cell of readings for power at 0, in each cell, and 1."""
         edges = np.linspace(0.0, 1.0, self._cells + 1)
         middles = (edges[1:] + edges[:-1]) / 2
         away = (edges[None] - np.concatenate([[0.0], middles, [1.0]])[:, None]) / self.b
@@ -78,7 +78,7 @@ class Levels:
         return np.hstack([below[:, :1], np.diff(below, axis=1), 1 - below[:, -1:]])
 
     def _counts(self, f: Floats, y0: Floats) -> Floats:
-        """Readings in each cell at each level; a record counts for the two levels about it."""
+        """Count readings in each cell at each level; a record counts for its two nearest levels."""
         width = self._cells + 2
         left, share = self._place(f)
         at = left * width + self._cell(y0)
@@ -92,15 +92,16 @@ class Levels:
         return np.where(y0 < 0, 0, np.where(y0 > 1, self._cells + 1, inside + 1))
 
     def _place(self, f: Floats) -> tuple[Whole, Floats]:
-        """The level left of each curve value, and the share of the one right of it."""
+        """Return the level left of each curve value, and the share of the level right of it."""
         at = np.interp(f, self.centres, np.arange(len(self.centres)))
         left = np.minimum(at.astype(np.int64), len(self.centres) - 2)
         return left, at - left
 
     def _score_tables(self, ranks: Floats, chances: Floats) -> None:
-        """Mean and variance of a score, given the cell of its reading; and how much readings tell.
+        """Tabulate mean and variance of a score given its reading's cell, and readings' power.
 
-        The score of a record is somewhere between those of the ends of its atom or cell, normal.
+        The score of a record lies between those of the ends of its atom or cell, where it is
+        normal. The last table, `_told`, is the variance of the mean.
         """
         low, high = ranks[:, :-1], ranks[:, 1:]
         z_low, z_high = (ndtri(np.clip(r, _TINY, 1 - _TINY)) for r in (low, high))
@@ -115,7 +116,7 @@ class Levels:
         self._told = (seen * self._mean**2).sum(axis=1)
 
     def _power_table(self, chances: Floats) -> None:
-        """The standard deviation of power, given the cell of its reading."""
+        """Tabulate the standard deviation of power given the cell of its reading."""
         middles = (np.arange(self._cells) + 0.5) / self._cells
         power = np.concatenate([[0.0], middles, [1.0]])
         square = power**2 + np.concatenate([[0.0], np.full(self._cells, self._cells**-2 / 12), [0]])
@@ -124,15 +125,16 @@ class Levels:
         self._deviation = np.sqrt(np.maximum(variance, 0.0))
 
     def deviations(self, f: Floats, y0: Floats) -> Floats:
-        """The standard deviation of each record's power, given its own reading."""
+        """Return the standard deviation of each record's power, given its own reading."""
         (left, share), cell = self._place(f), self._cell(y0)
         here, right = self._deviation[left, cell], self._deviation[left + 1, cell]
         return np.asarray(np.minimum(here * (1 - share) + right * share, np.sqrt(2) * self.b))
 
     def scores(self, f: Floats, y0: Floats) -> tuple[Floats, Floats, Floats]:
-        """Mean and variance of each record's score given its reading, and what such tell.
+        """Return mean and variance of each record's score given its reading, and readings' power.
 
-        The last is the variance of the mean: 0 if readings at this level tell nothing, 1 if all.
+        The last is the variance of the mean: 0 if readings at this level say nothing about the
+        score, 1 if they determine it.
         """
         (left, share), cell = self._place(f), self._cell(y0)
         mean, variance = (
@@ -142,7 +144,7 @@ class Levels:
         return mean, variance, self._told[left] * (1 - share) + self._told[left + 1] * share
 
     def ranked(self, f: Floats, y0: Floats) -> Floats:
-        """Scores that keep the order of the readings: each one's rank among noisy readings."""
+        """Return scores that keep the order of the readings: their ranks among noisy readings."""
         (left, share), cell = self._place(f), self._cell(y0)
         below = np.cumsum(self._noisy, axis=1) - self._noisy
         inside = np.clip(y0, 0.0, 1.0) * self._cells - (cell - 1)
@@ -156,12 +158,12 @@ class Levels:
         return np.asarray(ndtri(np.clip(rank, 1e-6, 1 - 1e-6)))
 
     def places(self, f: Floats) -> Places:
-        """Where curve values lie among the levels, for `power`."""
+        """Return the positions of curve values among the levels, for `power`."""
         left, share = self._place(f)
         return (left * len(_TABLE)).astype(np.int32), share.astype(np.float32)
 
     def power(self, places: Places, scores: Floats) -> tuple[Floats, Floats]:
-        """The power of each score, and how fast it grows with the score."""
+        """Return the power of each score, and its derivative by the score."""
         row, share = places
         step, width = float(_TABLE[1] - _TABLE[0]), len(_TABLE)
         at = np.clip((scores + _REACH) / step, 0.0, width - 1.001)
@@ -177,16 +179,16 @@ class Levels:
 
 
 def _model(centres: Floats, spread: Spread, cells: int) -> Floats:
-    """Shares of power at 0, in each cell and at full power, by the model of the denoiser.
+    """Compute shares of power at 0, in each cell and at full power, in the denoiser's model.
 
-    The model's normal is moved until its mean is the curve's after all is cut to the box.
+    The model's normal is moved until its mean, after clipping to the box, is the curve's.
     """
     s, o = spread.at(centres)[:, None], spread.outliers
     edges = np.linspace(0.0, 1.0, cells + 1)[None]
     low, high = centres[:, None] - 6 * s - 1, centres[:, None] + 6 * s + 1
     for _ in range(50):
         middle = (low + high) / 2
-        # The mean of a variable in the box is the integral of the chance to be above.
+        # The mean of a variable in the box is the integral of the probability to be above.
         above = ndtr((middle - edges) / s)
         mean = ((above[:, 1:] + above[:, :-1]) / 2).mean(axis=1, keepdims=True)
         less = mean < centres[:, None]
@@ -198,7 +200,7 @@ def _model(centres: Floats, spread: Spread, cells: int) -> Floats:
 
 
 def _fit(counts: Floats, start: Floats, chances: Floats) -> Floats:
-    """The shares that counts of readings speak for, held to the start as by some more records."""
+    """Estimate shares from counts of readings; the start counts as `_HELD` more records."""
     total = counts.sum(axis=1, keepdims=True) + _HELD
     shares = start
     for _ in range(_TURNS):

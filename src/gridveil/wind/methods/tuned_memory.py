@@ -1,13 +1,13 @@
-"""The order in time, restored: scores drawn given all noisy readings of a turbine together.
+"""Restore the order in time: draw scores given all noisy readings of a turbine together.
 
-The score of a record is a sum of processes of public memories, as in `synthetic.lags`, each with
-the autocorrelation ``exp(-t/memory)``, and of one without memory. Their shares follow from products
-of readings that lie a lag apart. A noisy reading tells of its score as a normal reading would that
-has the same posterior mean and variance; then the scores given all readings are jointly normal,
-with a banded matrix, and one draw takes one solve.
+The score of a record is a sum of processes with public memories, as in `synthetic.lags`, each with
+the autocorrelation ``exp(-t/memory)``, and of one without memory. Their shares are estimated from
+products of readings that are a lag apart. A noisy reading is treated as a normal reading of the
+score with the same posterior mean and variance; then the scores given all readings are jointly
+normal, with a banded matrix, and one draw takes one solve.
 
-A draw has the spread and the memory of real scores, where their mean would be too smooth. It is
-seeded by the noisy records: post-processing, like everything here.
+A draw has the spread and the memory of real scores; their mean would be too smooth. It is seeded by
+the noisy records: post-processing, like everything here.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Normals = Callable[[int, Whole], Floats]
 READING = -1
 
 _LAGS = np.array([1, 2, 3, 4, 5, 6, 9, 12, 18, 36, 72, 144])
-_FIRM = 0.1  # how far shares may be from those of turbines in general, if little is known
+_FIRM = 0.1  # the prior's deviation of shares from those of turbines in general
 _CHUNK = 1 << 17
 _LEAST_QUICK = 1e-3
 _LEAST = 1e-4  # processes with a smaller share are left out
 
 
 def seed_of(y0: Floats) -> int:
-    """A seed made of noisy records."""
+    """Make a seed from noisy records."""
     digest = hashlib.sha256()
     for some in pieces(len(y0)):
         digest.update(np.ascontiguousarray(y0[some]).tobytes())
@@ -41,15 +41,16 @@ def seed_of(y0: Floats) -> int:
 
 
 def pieces(rows: int, size: int = _CHUNK) -> Iterator[slice]:
-    """Rows in pieces that are treated one after the other."""
+    """Yield slices that cover the rows, to be processed one after another."""
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def estimate_shares(levels: Levels, f: Floats, y0: Floats, times: Whole, step: int) -> Floats:
-    """The processes' shares, from products of readings some lags apart.
+    """Estimate the processes' shares from products of readings some lags apart.
 
-    Readings that tell ``r`` and ``r'`` of their scores have a mean product of ``r r'`` times the
-    scores' correlation, and a variance of about that, too.
+    Let ``r`` and ``r'`` be the variances of the scores' means given two readings. The product of
+    these means is on average ``r r'`` times the scores' correlation, with a variance of about
+    ``r r'``.
     """
     from scipy.optimize import nnls  # slow to load
 
@@ -81,16 +82,16 @@ def draw_scores(
     into: Floats,
     normals: Normals | None = None,
 ) -> Floats:
-    """Fill ``into`` with scores drawn given all readings; returns the processes' shares.
+    """Fill ``into`` with scores drawn given all readings; return the processes' shares.
 
-    ``normals`` are those that turbines have in common; own ones by default.
+    ``normals`` makes normal numbers that turbines share; by default each turbine has its own.
     """
     shares = estimate_shares(levels, f, y0, times, step)
     draws = np.random.default_rng(seed_of(y0))
     normals = normals or (lambda process, moments: draws.standard_normal(len(moments)))
     for some in pieces(len(f)):
         mean, variance, _ = levels.scores(f[some], y0[some])
-        # A normal reading of precision t moves a standard normal score to variance 1/(1 + t).
+        # Given a normal reading of precision t, a standard normal score has variance 1/(1 + t).
         precision = np.clip(1 / variance - 1, 1e-6, None)
         reading = mean / variance / precision
         into[some] = _draw(reading, 1 / precision, times[some], step / 2, shares, normals)
@@ -105,11 +106,11 @@ def _draw(
     shares: Floats,
     normals: Normals,
 ) -> Floats:
-    """Scores given readings of them with these variances.
+    """Draw scores given readings of them with these variances.
 
     With the precision ``L`` of all processes given the readings and ``n ~ N(0, L)``, the solution
-    of ``L x = (what readings say) + n`` is a draw. ``n`` is made of one normal number for each
-    reading and each step of a process, since ``L`` is a sum of their squares.
+    of ``L x = (weighted readings) + n`` is a draw. ``n`` is made from one normal number for each
+    reading and each step of a process, since ``L`` is a sum of squares, one for each of them.
     """
     rows, gaps = len(reading), np.maximum(np.diff(times), least)
     quick = max(float(shares[0]), _LEAST_QUICK)

@@ -1,9 +1,9 @@
-"""What is known of a power curve before anything is asked: a public prior of its weights.
+"""A public prior of a power curve's weights.
 
-Curves of turbines of all makes are members of one family (`synthetic.curves.REFERENCES`), and a
-regression on them has weights: their mean and covariance, with room for a misfit, are the prior.
-Against records that say something it weighs next to nothing. If noise drowns them, it keeps the
-released curve in the shape of a turbine's.
+The curves of all kinds of turbines belong to one family (`synthetic.curves.REFERENCES`). The prior
+has the mean and covariance of the weights of regressions on these curves, with room for a misfit.
+If the records are informative it has almost no weight. If noise drowns them, it keeps the released
+curve in the shape of a turbine's.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gridveil.wind.regression import Fit
 from gridveil.wind.synthetic.curves import REFERENCE_PRIOR, REFERENCES
 
 _ROWS = 4096
-_MISFIT = 0.2  # of capacity: how far a real curve may be from the family's, as a rule
+_MISFIT = 0.2  # how far a real curve may be from the family's, as a share of capacity
 
 
 def weight_prior(fit: Fit) -> tuple[Floats, Floats]:
-    """Mean and covariance of one turbine's weights, from some of its public rows."""
+    """Compute mean and covariance of one turbine's weights, from some of its public rows."""
     names = tuple(dict.fromkeys(("speed", *fit.features.inputs)))
     step = max(fit.rows // _ROWS, 1)
     speeds, rows, start = [], [], 0

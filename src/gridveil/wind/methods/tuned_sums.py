@@ -1,10 +1,10 @@
-"""Scores moved and stretched until the records have the sums that all noisy answers support.
+"""Move and stretch scores until the records have the sums that all noisy answers support.
 
-Unbiased readings of the records (`tuned_estimate.unbias`) tell their sum, their sums by month and
-by wind speed; the answers tell the weights and the loss of the regression. Scores are moved by an
-amount for each feature, month and bin of wind speed and stretched by one factor, so records stay
-in the box and those at 0 and at full power mostly where they are. What readings say beyond noise
-is estimated from all cells of a kind together, and believed to that part (empirical Bayes).
+Unbiased readings of the records (`tuned_estimate.unbias`) give their sum and their sums by month
+and by wind speed; the answers give the weights and the loss of the regression. Scores are moved by
+an amount for each feature, month and bin of wind speed, and stretched by one factor, so that
+records stay in the box, and those at 0 and at full power mostly stay there. How much the readings
+of a cell count depends on how far all cells of its kind differ beyond noise (empirical Bayes).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gridveil.wind.rows import BLOCK, LocalRows
 _SWEEPS = 5
 _FURTHEST = 0.5  # a score moves by at most this much in one sweep
 _GENTLY = 0.6
-_LEAST_SLOPE = 0.02  # of power by score; less, as at 0 and at full power, would move scores far
-_TOTAL = 0.005  # how far the mean may be from the regression's, of capacity: a public guess
-_CELL = 0.05  # and that of a month or a bin of wind speed, at most
+_LEAST_SLOPE = 0.02  # of power by score; smaller ones, as at full power, would move scores too far
+_TOTAL = 0.005  # public guess: how far the mean is from the regression's, as a share of capacity
+_CELL = 0.05  # the most that the mean of a month or a bin of wind speed may be from it
 
 
 class Cells:
-    """Public cells that each record is in one of: months, bins of wind speed, or a single one."""
+    """A division of the records into public cells: months, bins of wind speed, or a single one."""
 
     def __init__(self, index: Whole, known: float | None = None) -> None:
         self.index = index - index.min()
@@ -37,12 +37,12 @@ class Cells:
         self._known = known
 
     def sums(self, some: slice, values: Floats) -> Floats:
-        """Sums of some rows' values by cell."""
+        """Sum some rows' values by cell."""
         sums = np.bincount(self.index[some], values, minlength=len(self.counts))
         return np.asarray(sums, dtype=np.float64)
 
     def aim(self, now: Floats, readings: Floats, variances: Floats) -> None:
-        """Set the sums to reach: between those of now and the readings, by what is known."""
+        """Set the target sums, between the present ones and the readings."""
         counts = np.maximum(self.counts, 1.0)
         apart, noise = (readings - now) / counts, variances / counts**2
         known = self._known
@@ -53,13 +53,13 @@ class Cells:
         self.target = now + trust * (readings - now)
 
     def move(self, now: Floats, slopes: Floats) -> None:
-        """One step of Newton's method towards the sums to reach, of limited length."""
+        """Take one step of Newton's method, of limited length, towards the target sums."""
         enough = np.maximum(slopes, 1e-3 * self.counts + 1e-12)
         self.shift += np.clip((self.target - now) / enough, -_FURTHEST, _FURTHEST)
 
 
 def whole(rows: int) -> Cells:
-    """All records as one cell; their mean is the regression's, but for a little."""
+    """Make one cell of all records; their mean is close to the regression's."""
     return Cells(np.zeros(rows, dtype=np.int64), known=_TOTAL)
 
 
@@ -95,13 +95,13 @@ class Restored:
         return self._levels.power((row[some], share[some]), scores)
 
     def meet_weights(self, rows: Callable[[Floats], LocalRows], beta: Floats, loss: float) -> None:
-        """Move scores along the features until the records have these weights, and that loss."""
+        """Move scores along the features until the records have these weights and this loss."""
         p = len(beta)
         move = np.zeros(p)
         for _ in range(_SWEEPS):
             gram, miss, square = np.zeros((p, p)), np.zeros(p), 0.0
             for some, X in _features(rows(self._scores)):
-                # The last sweep's move, made in this pass: a pass computes all features anew.
+                # Apply the last sweep's move in this pass: each pass computes all features again.
                 self._moved[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST)
                 power, slope = self._records(some)
                 gram += (X * np.maximum(slope, _LEAST_SLOPE)[:, None]).T @ X
@@ -115,7 +115,7 @@ class Restored:
             self._moved[some] += np.clip(X @ move, -_FURTHEST, _FURTHEST)
 
     def meet_sums(self, kinds: list[Cells], y0: Floats, b: float, loss: float) -> None:
-        """Move scores of each cell until sums by cell agree with the readings, and the loss."""
+        """Move scores of each cell until sums by cell meet their targets, and keep the loss."""
         readings = [np.zeros(len(cells.counts)) for cells in kinds]
         noise, now = ([np.zeros(len(cells.counts)) for cells in kinds] for _ in range(2))
         for some in pieces(len(y0)):
@@ -140,12 +140,12 @@ class Restored:
             self._stretch_by(loss / np.sqrt(max(square, 1e-12)))
 
     def _stretch_by(self, ratio: float) -> None:
-        # Records far off have a large part in the loss and grow faster than the rest.
+        # Records far from the curve dominate the loss and grow faster than the rest: go slowly.
         step = float(np.clip(ratio, 0.7, 1.4)) ** _GENTLY
         self._stretch = float(np.clip(self._stretch * step, 0.2, 5.0))
 
     def finish(self) -> None:
-        """Put the records in place of the scores."""
+        """Replace the scores by the records."""
         for some in pieces(len(self._scores)):
             self._scores[some] = self._records(some)[0]
 

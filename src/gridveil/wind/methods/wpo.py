@@ -14,7 +14,8 @@ from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Restoring, 
 from gridveil.wind.queries import ask_records, loss_query, weights_query
 from gridveil.wind.regression import Fit
 
-# A noisy loss at or below 0 would leave a bare fit, so it is raised to that of such residuals.
+# A noisy loss at or below 0 would leave records on the curve, so the loss is at least that of
+# residuals of this size.
 _LEAST_RESIDUAL = 0.01  # of capacity
 
 
@@ -52,7 +53,7 @@ class Wpo(Restoring):
         )
 
     def steps(self, task: Task, prepared: Prepared) -> Outcome:
-        """The paper's three steps; see `Method.steps`."""
+        """Run the paper's three steps; see `Method.steps`."""
         assert prepared.loss is not None
         assert prepared.weights is not None
         account, records, fits, alpha = task.account, task.records, task.fits, task.alpha

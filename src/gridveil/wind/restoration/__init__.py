@@ -1,1 +1,1 @@
-"""The exact restoration: passes over rows, and the small problem between them."""
+"""The exact restoration of records: passes over rows, and a small problem between them."""

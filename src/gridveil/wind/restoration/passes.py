@@ -1,4 +1,4 @@
-"""What passes over the rows compute for the restoration: a basis, then sums at a point.
+"""Passes over the rows for the restoration: compute a basis, then sums at a point.
 
 **The basis.** In it ridge regression is a projection: `beta = W z`, `z = W'X'y`. With
 `W'(X'X + lam I)W = I` the weights of `y` are `W (XW)'y` and the residual is `y - XW z`.
@@ -30,18 +30,18 @@ Floats = NDArray[np.float64]
 # Below this ratio of eigenvalues, or this share of data in a direction, the Gram matrix has lost
 # too many digits: form it again in the new basis, where it is nearly diagonal.
 POOR, WEAK = 1e-7, 1e-4
-# Below this share of data a direction is rounding: a zero or an exactly collinear feature.
+# Below this share of data a direction is a rounding error: a zero or exactly collinear feature.
 EMPTY = 1e-20
 
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """The basis and what it took to find it.
+    """The basis, and the numbers of rows and passes it was computed from.
 
     Attributes
     ----------
     W
-        Basis, `(p, k)`; `k < p` only where features are zero or collinear.
+        Basis, `(p, k)`; `k < p` only if features are zero or collinear.
     E, G
         `lam W'W` and `(XW)'(XW)`, `(k, k)`.
     rows
@@ -70,7 +70,7 @@ def whiten(rows: Rows, ridge: float) -> Whitening:
     W = np.diag(1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
     W, spread = _orthonormal(W, W @ gram @ W, ridge, m)
     if ridge == 0 and W.shape[1] < p:
-        # Of all weights that fit alike take the least: those in the span of X'(XW).
+        # Of all weights that fit equally well take the smallest: those in the span of X'(XW).
         W = np.asarray(np.linalg.pinv(gram @ W, rcond=1e-15).T, dtype=np.float64)
     W = W @ np.linalg.eigh(W.T @ W)[1]  # strong directions first, weak ones last
     gram = W.T @ gram @ W
@@ -94,8 +94,8 @@ def _gram(X: Floats, y: Floats, W: Floats) -> tuple[Floats, Floats]:
 def _orthonormal(W: Floats, gram: Floats, ridge: float, m: int) -> tuple[Floats, float]:
     """Turn a basis in which `X'X` is `gram` into one in which `X'X + lam I` is the identity.
 
-    Directions that rounding cannot tell from zero are dropped.  Also returns the smallest over
-    the largest eigenvalue kept.
+    Directions that are zero up to rounding are dropped.  Also returns the smallest over the
+    largest eigenvalue kept.
     """
     values, vectors = np.linalg.eigh(gram + ridge * W.T @ W)
     noise = len(values) if ridge else max(m, len(values))
@@ -195,9 +195,9 @@ def evaluate(rows: Rows, basis: Whitening, at: Point) -> Sums:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What the certifying pass computes from the records themselves.
+    """The sums that the certifying pass computes from the records themselves.
 
-    `box` is what the box leaves of the duality gap, `max(g,0) y + max(-g,0) (1-y)` summed over
+    `box` is the part of the duality gap from the box, `max(g,0) y + max(-g,0) (1-y)` summed over
     rows; the others are `||y - y0||`, `||y - Xt z||` with the `z` given, and `Xt'y`.
     """
 

@@ -1,18 +1,18 @@
-"""Records nearest to given ones, with a given loss, and with weights as close as they are known.
+"""Find the records nearest to given ones with a given loss, and weights as close as are known.
 
     min  1/2 ||y - y0||^2 + 1/2 e'S^-1 e   s.t.  0 <= y <= 1,  Xt'y = z + e,  ||y - f||^2 <= t
 
 ``z`` are the wanted weights in the whitened basis, ``f = Xt z`` their curve, and ``S`` says how far
 they may be missed: weights that noise has moved to what no records in [0, 1] can produce must not
-drag the records along. With the curve fixed, everything is a sum over rows but for the ``k + 1``
-constraints. Their prices ``nu`` and ``b >= 0`` say all: ``e = -S nu``, and
+drag the records along. With the curve fixed, everything is a sum over rows except the ``k + 1``
+constraints. Their prices ``nu`` and ``b >= 0`` determine the solution: ``e = -S nu``, and
 
     y = clip((y0 + b f + Xt nu) / (1 + b), 0, 1)
 
 at the maximum of the dual, which is concave with gradient ``(||y - f||^2 - t)/2`` and
 ``z - Xt'y - S nu``. Newton's method on it takes one pass over the rows for each evaluation.
 
-The loss of the records is about their own fit, so ``t`` is the wanted loss squared and what the
+The loss of the records is about their own fit, so ``t`` is the wanted loss squared plus what the
 curve's miss adds to it; it is corrected a few times.
 """
 
@@ -31,12 +31,12 @@ Floats = NDArray[np.float64]
 
 MOST_PASSES = 60
 CLOSE = 1e-9  # relative error at which a constraint counts as met
-_DEAREST = 1e9  # a price of the loss at which it is out of reach
+_DEAREST = 1e9  # at this price of the loss, the loss is out of reach
 
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """Where the projection ended: a rule for the records, and how good it is.
+    """The projection's result: a rule for the records, and how good it is.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Projected:
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What the records should have; ``square`` is the bound ``t``."""
+    """The weights and loss that the records should have; ``square`` is the bound ``t``."""
 
     basis: Whitening
     z: Floats
@@ -87,20 +87,20 @@ class _At:
 def project(
     rows: Rows, basis: Whitening, *, loss: float, weights: Floats, slack: Floats, price: float
 ) -> Projected | None:
-    """Project; None if the loss is out of reach, or not met in `MOST_PASSES` passes.
+    """Project; return None if the loss is out of reach, or not met in `MOST_PASSES` passes.
 
     Parameters
     ----------
     rows
         Public columns with the records ``y0`` to stay near.
     basis
-        Of the same rows.
+        The basis of the same rows.
     loss, weights
-        What the records should have.
+        The loss and weights that the records should have.
     slack
         ``S`` for weights in the user's basis, ``(p, p)``, not negative.
     price
-        Where to start the price ``b`` of the loss.
+        The start of the search for the loss's price ``b``.
     """
     back = np.linalg.pinv(basis.W)
     goal = Goal(basis, back @ weights, back @ slack @ back.T, loss**2)
@@ -134,7 +134,7 @@ def _evaluate(rows: Rows, goal: Goal, b: float, nu: Floats) -> _At:
 
 
 def _step(rows: Rows, goal: Goal, at: _At) -> tuple[_At, int]:
-    """Newton's step, shortened until the dual rises enough."""
+    """Take Newton's step, shortened until the dual rises enough."""
     direction = _direction(at)
     slope = float(at.gradient @ direction)
     step, tries = 1.0, 0
@@ -150,7 +150,7 @@ def _step(rows: Rows, goal: Goal, at: _At) -> tuple[_At, int]:
 
 
 def _direction(at: _At) -> Floats:
-    """Newton's direction; the price of a slack loss stays at 0."""
+    """Compute Newton's direction; the price of a loss below its bound stays at 0."""
     held = at.b == 0 and at.gradient[0] <= 0
     free = slice(1, None) if held else slice(None)
     curvature, gradient = at.curvature[free, free], at.gradient[free]
@@ -168,7 +168,7 @@ def _met(at: _At, goal: Goal) -> bool:
 
 
 def _own_square(at: _At, goal: Goal) -> float:
-    """The records' own loss, squared, from ``||y - f||^2`` and ``e = Xt'y - z``.
+    """Compute the records' own loss, squared, from ``||y - f||^2`` and ``e = Xt'y - z``.
 
     ``y - f = (y - Xt z_y) + Xt e`` and ``Xt'(y - Xt z_y) = E z_y``.
     """
@@ -192,7 +192,7 @@ def _found(at: _At, goal: Goal, own: float, passes: int) -> Projected:
 def _row(
     X: Floats, y0: Floats, W: Floats, z: Floats, b: float, nu: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sums of a block: ``||y - y0||^2``, ``||y - f||^2``, ``Xt'y``, and the dual's curvature."""
+    """Sum a block: ``||y - y0||^2``, ``||y - f||^2``, ``Xt'y``, and the dual's curvature."""
     xt = X @ W
     f = xt @ z
     h = (y0 + b * f + xt @ nu) / (1 + b)

@@ -1,4 +1,4 @@
-"""Restoration: records close to the noisy ones that fit the noisy loss and weights.
+"""Restoration: find records close to the noisy ones that fit the noisy loss and weights.
 
     min  |lbar - l| + gb ||bbar - beta|| + gy ||y0 - y||
     s.t. 0 <= y <= 1,  beta = (X'X + lam I)^-1 X'y,  ||X beta - y|| <= l
@@ -29,15 +29,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Restoration:
-    """Restored records, as a rule that gives them block by block, and how good they are.
+    """Restored records, as a rule that yields them block by block, and how good they are.
 
     Attributes
     ----------
     objective
         Value of the restoration's objective.
     gap
-        Proved: no feasible records have an objective lower by more than this part of it (of
-        `objective - max(-lbar, 0)`, which is what records can change).
+        Proved: no feasible records have an objective lower by more than this share of it (of
+        `objective - max(-lbar, 0)`, the part that records can change).
     passes
         Passes over the rows.
     solver
@@ -127,7 +127,7 @@ def restore(
     """
     bbar = _check(rows, loss, weights, gamma_beta, gamma_y)
     basis = whiten(rows, ridge) if whitening is None else whitening
-    # L <= ||y|| <= sqrt(m), so that a larger target asks for nothing more.
+    # L <= ||y|| <= sqrt(m), so a larger target changes nothing.
     lp = min(max(loss, 0.0), math.sqrt(basis.rows))
     target = Target(basis, lp, bbar, float(gamma_beta), float(gamma_y))
     found = search(rows, target)
@@ -154,26 +154,26 @@ def restore_closely(
 ) -> Restoration | None:
     """Restore noisy records to a loss, and to weights as close as they are known.
 
-    Least squares in place of the norms of `restore`, with the weights' own uncertainty. The
-    objective is half of ``||y - y0||^2 + e'S^-1 e``, ``e`` the miss of the weights.
+    This uses least squares instead of the norms of `restore`, and the weights' own uncertainty. The
+    objective is half of ``||y - y0||^2 + e'S^-1 e``, where ``e`` is the miss of the weights.
 
     Parameters
     ----------
     rows
         Public columns with the noisy records, whose loss should exceed the wanted one.
     loss, weights
-        What the restored records should have.
+        The loss and weights that the restored records should have.
     slack
         ``S``, ``(p, p)``: how far the weights may be missed, in squares of records' distance.
     whitening
         The basis of the same rows.
     price
-        Where to start the search for the price of the loss: 0 or more.
+        The start of the search for the price of the loss: 0 or more.
 
     Returns
     -------
-    The restoration, or None if no records in the box have this loss about these weights, or
-    the numbers do not allow to find them.
+    The restoration, or None if no records in the box have this loss about these weights, or if
+    they were not found for numerical reasons.
     """
     bbar = _check(rows, loss, weights, 0.0, 1.0)
     matrix = np.asarray(slack, dtype=np.float64)
@@ -198,7 +198,7 @@ def _fallback(rows: Rows, target: Target, loss: float, found: Found, passes: int
     whole = solve_whole(X, y0, target)
     proved = found.value - found.gap
     bound = max(whole.bound, proved) if math.isfinite(proved) else whole.bound
-    if not whole.value <= found.value:  # also where the cone program has no answer at all
+    if not whole.value <= found.value:  # also if the cone program has no answer at all
         value, reached, z = found.value, found.sums.loss, found.sums.z
         rule: Point | Floats = found.point
     else:
@@ -210,7 +210,7 @@ def _fallback(rows: Rows, target: Target, loss: float, found: Found, passes: int
 
 
 def _relative(gap: float, value: float, target: Target, loss: float) -> float:
-    """Divide by the objective; where that is nought but for rounding, by the rounding's size."""
+    """Divide the gap by the objective, or by the rounding error if the objective is smaller."""
     fit = float(np.linalg.norm(target.weights))
     noise = 20 * EPS * (max(target.loss, -loss) + target.gy + 5 * target.gb * fit)
     relative = max(gap, 0.0) / max(value, noise / CERTIFIED)

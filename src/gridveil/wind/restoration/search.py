@@ -1,7 +1,7 @@
-"""The search: alternate a pass over the rows with the small problem it leaves behind.
+"""Solve the restoration: alternate a pass over the rows with the small problem that it leaves.
 
 Each pass tells which rows are clipped; the small problem then says where the free rows should
-go.  Once the clipped rows have settled, the answer is exact, and one more pass certifies it.
+go.  Once the clipped rows no longer change, the answer is exact, and one more pass certifies it.
 
 The small problem is solved by Newton's method, to full precision.  Its objective has three kinks:
 the loss is below, at or above `lp`, and the weights are hit or missed.  Once these are known the
@@ -37,15 +37,15 @@ from gridveil.wind.rows import Rows
 
 Floats = NDArray[np.float64]
 
-# Norms outside this range, in units of the small problem, are at a kink or have run away.
+# Norms outside this range, in units of the small problem, are at a kink or have diverged.
 LEAST, MOST = 1e-13, 1e9
 STEPS = 12
-# A step longer than this, where norms are about 1, comes from a singular system.
+# Norms are about 1, so a step longer than this comes from a singular system.
 RUNAWAY = 1e6
 
 
 class Loss(Enum):
-    """Where the loss is, relative to its target; or only its price is given, and no target."""
+    """Whether the loss is below, at or above its target; or has a fixed price and no target."""
 
     BELOW = "below"
     AT = "at"
@@ -92,7 +92,7 @@ def polish(small: Small, start: Answer, kinks: Kinks) -> Answer | None:
         b = b + move[k] / _scale(small) if kinks.loss is Loss.AT else _price(small, tau, b, kinks)
         nu = nu + move[-len(nu) :] if kinks.hit else _pull(small, tau)
         size = np.abs(move[:k]).max(initial=0.0)
-        # Steps shrink quadratically, until rounding takes over.
+        # Steps shrink quadratically, until rounding errors dominate.
         if size <= 1e-10 or (size < 1e-6 and size > last / 2):
             break
         last = size
@@ -159,7 +159,7 @@ def _scale(small: Small) -> float:
 
 
 def _smooth(small: Small, tau: Floats, kinks: Kinks) -> bool:
-    """Whether no norm whose derivative is needed vanishes, and nothing has run away."""
+    """Say whether no norm whose derivative is needed vanishes, and none has diverged."""
     norms = [small.delta(tau)]
     if kinks.loss is Loss.ABOVE:
         norms.append(small.reached(tau))
@@ -194,8 +194,8 @@ def _optimal(small: Small, tau: Floats, b: float, nu: Floats, kinks: Kinks) -> b
     return bool(fits and cheap and np.abs(residual).max(initial=0.0) <= 1e-8 * scale)
 
 
-# The price of loss, b, rises at most so many times in a step: beyond that, too many rows change
-# between free and clipped for the small problem to be a guide.
+# The most by which the price of loss, b, may be multiplied in a step: beyond that, too many rows
+# change between free and clipped for the small problem to be a guide.
 RISE = 10.0
 SETTLED = 1e-9
 MOST_PASSES = 40
@@ -203,7 +203,7 @@ MOST_PASSES = 40
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Where the search ended; `gap` is absolute and certified."""
+    """The search's result; `gap` is absolute and certified."""
 
     point: Point
     sums: Sums
@@ -239,7 +239,7 @@ def search(rows: Rows, target: Target) -> Found:
 
 
 def _settled(target: Target, sums: Sums, proposal: _Proposal) -> bool:
-    """Whether the proposal is to stay; at `y = y0`, where distance has a kink, ask the prices."""
+    """Say whether the proposal is to stay; at `y = y0`, a kink of the distance, use the prices."""
     value, small, tau = target.value(sums), proposal.small, proposal.answer.tau
     if sums.distance == 0:
         gap, _ = _norms_gap(target, sums, _prices(target, sums, proposal))
@@ -252,7 +252,7 @@ def _settled(target: Target, sums: Sums, proposal: _Proposal) -> bool:
 def _start(rows: Rows, target: Target) -> Point:
     """Start where scaling the noisy residual alone would meet the loss, if that is not far.
 
-    Records that are in the box already may themselves be the answer: start from them.
+    Records that are already in the box may be the answer: start from them.
     """
     c0, size, outside = noisy_moments(rows, target.W)
     loss2 = size**2 - c0 @ (c0 + target.E @ c0)
@@ -296,10 +296,11 @@ def _propose(sums: Sums, target: Target, at: Point, last: _Proposal | None) -> _
 def _line_search(
     rows: Rows, target: Target, at: Point, sums: Sums, proposal: _Proposal
 ) -> tuple[Point, Sums, int] | None:
-    """Go towards the proposal until the objective, or its smooth cousin, falls enough.
+    """Step towards the proposal until the objective, or a smooth variant of it, falls enough.
 
-    The cousin has `(b/2) L^2` in place of `(L - lp)+`; the proposal minimises both.  It lets a
-    full step overshoot `lp` slightly, where the objective is steep, and correct that in the next.
+    The variant (`_cousin`) has `(b/2) L^2` in place of `(L - lp)+`; the proposal minimises both.
+    It lets a full step overshoot `lp` slightly, where the objective is steep, and the next step
+    correct that.
     """
     small, tau = proposal.small, proposal.answer.tau
     scale = target.gy * small.unit
@@ -336,7 +337,7 @@ class _Prices:
 
 
 def _prices(target: Target, sums: Sums, proposal: _Proposal) -> _Prices:
-    """Take the proposal's prices, scaled where they are out of bounds."""
+    """Take the proposal's prices, scaled if they are out of bounds."""
     unit, gy = proposal.small.unit, target.gy
     nu = _into_ball(gy * proposal.answer.nu, target.gb)
     idle = sums.loss <= 1e-13 * unit or (sums.distance == 0 and sums.loss < target.loss)
@@ -344,7 +345,7 @@ def _prices(target: Target, sums: Sums, proposal: _Proposal) -> _Prices:
     cb = 0.0 if idle else s / sums.loss
     if sums.distance > 0:
         return _Prices(s, cb, nu)
-    # At y = y0 the price of distance is what balances the others, and is at most gy.
+    # At y = y0 the price of distance balances the others, and is at most gy.
     if not proposal.kinks.hit:
         x = target.W @ sums.z - target.weights
         nu = target.gb * x / max(length(x), EPS**2)
@@ -359,7 +360,7 @@ def _into_ball(q: Floats, radius: float) -> Floats:
 
 
 def _norms_gap(target: Target, sums: Sums, prices: _Prices) -> tuple[float, Floats]:
-    """Sum what loss and weights leave of the gap; also returns the pull on whitened features."""
+    """Sum the parts of the gap from loss and weights; also return the pull on whitened features."""
     x = target.W @ sums.z - target.weights
     over = sums.loss - target.loss
     gap = max(over, 0.0) - prices.s * over
@@ -374,11 +375,11 @@ def _certify(
 
     Prices `s <= 1`, `|nu| <= gb` and `ca (y - y0)` of norm at most `gy` give, by weak duality,
 
-        gap = (L - lp)+ - s (L - lp) + gb rho - nu'x + (what the box leaves of the Lagrangian).
+        gap = (L - lp)+ - s (L - lp) + gb rho - nu'x + (the box's part of the Lagrangian).
 
-    Loss, weights and distance are taken anew from the records, so that nothing rests on the algebra
-    of the sums; errors of theirs, which move the prices' norms, and by `cb Xt (I + E) dz` the
-    Lagrangian's gradient, are charged to the gap.  Returns sums corrected so, the gap, and the
+    Loss, weights and distance are computed again from the records, so that nothing relies on the
+    algebra of the sums. Errors of the sums change the prices' norms, and the Lagrangian's gradient
+    by `cb Xt (I + E) dz`; both are added to the gap.  Returns the corrected sums, the gap, and the
     number of passes.
     """
     prices = _prices(target, sums, proposal)

@@ -1,14 +1,14 @@
-"""The small problem that a pass leaves behind.
+"""The small problem that a pass leaves: how the free rows should move, in `p + 1` unknowns.
 
 With the clipped rows held where they are, the free rows move as `dy = [r, xt] dv`, and all three
 norms of the restoration are norms of affine functions of `dv`.  In orthonormal coordinates
-`tau = R dv`, `J = R'R`, that is a problem in `p + 1` unknowns, whatever the number of rows:
+`tau = R dv`, `J = R'R`, this is a problem in `p + 1` unknowns, whatever the number of rows:
 
     min  delta + ga rho + price (L - lp)+,
     delta^2 = |tau + d|^2 + away^2,    rho = |A tau + x|,    L^2 = tau'H tau + 2 lean'tau + L0^2,
 
-here divided by `gy` and by a unit of length, so that its numbers are about one.  A cone solver
-(Clarabel) has a rough answer to it, and solves the whole restoration as a last resort.
+divided by `gy` and by a unit of length, so that its numbers are about one.  A cone solver
+(Clarabel) solves it roughly, and solves the whole restoration as a last resort.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What the restoration is asked to match, and the price of each miss.
+    """What the restoration should match, and the price of each miss.
 
     `loss` is `lp = max(lbar, 0)`, at price 1; `weights` is `bbar`, at `gb`; the noisy records
     themselves come with the rows, at `gy`.
@@ -104,7 +104,7 @@ class Answer:
 
 
 def small_problem(sums: Sums, target: Target) -> tuple[Small, Floats]:
-    """Set up the small problem; also returns `Ru`, with `z = z + unit Ru'tau`."""
+    """Set up the small problem; also return `Ru`, with `z = z + unit Ru'tau`."""
     R, inverse = _root(sums.J)
     Ru = R[:, 1:]
     unit = max(sums.distance, sums.loss, EPS)
@@ -143,8 +143,8 @@ def optimal_point(
 def _loss_curvature(sums: Sums, Ru: Floats, inverse: Floats, E: Floats) -> Floats:
     """Compute `H = I - Ru (I + E) Ru'`, the loss's curvature over the free rows.
 
-    Along the fit it nearly vanishes, and where the target is near zero its price is huge, so the
-    difference would drown in rounding.  Over all rows `Xt'Xt = I - E`, so over free rows
+    Along the fit it nearly vanishes, and if the target is near zero its price is huge, so the
+    difference would be lost in rounding.  Over all rows `Xt'Xt = I - E`, so over free rows
     `Juu = I - E - K` and `I - (I + E) Juu = E^2 + (I + E) K` without any cancellation.
     """
     J, K = sums.J, sums.K
@@ -160,7 +160,7 @@ def _loss_curvature(sums: Sums, Ru: Floats, inverse: Floats, E: Floats) -> Float
 
 
 def _root(J: Floats) -> tuple[Floats, Floats]:
-    """Factor `J = R'R` with as many rows as `J` has rank; also returns a right inverse of `R`."""
+    """Factor `J = R'R` with as many rows as `J` has rank; also return a right inverse of `R`."""
     scale = np.sqrt(np.maximum(np.diag(J), 0.0))
     scale[scale == 0] = 1.0
     values, vectors = np.linalg.eigh(J / np.outer(scale, scale))
@@ -171,7 +171,7 @@ def _root(J: Floats) -> tuple[Floats, Floats]:
 
 VERSION = f"clarabel {clarabel.__version__}"
 CERTIFIED = 1e-6
-# The whole problem is ill-scaled where prices differ by many orders of magnitude.  Attempts, until
+# The whole problem is ill-scaled if prices differ by many orders of magnitude.  Attempts, until
 # one is certified: power of gy that multiplies the objective (over gy), solver's tolerance.
 ATTEMPTS = ((0.0, 1e-12), (0.5, 1e-12), (1.0, 1e-12), (0.0, 1e-9), (0.5, 1e-9))
 

@@ -1,10 +1,11 @@
-"""What turbines of a farm have in common, restored: draws that neighbours share in part.
+"""Restore the correlation between turbines of a farm, by random draws that they partly share.
 
-Scores of two turbines at the same time are correlated by ``r``, since wind and weather are. Noise
-on their readings is independent, so products of readings at the same time tell ``r`` without a
-bias, as products some lags apart tell the memory. What readings say of the scores carries its part
-of ``r`` by itself; what is drawn is made of normal numbers that turbines share to the part
-``r (1 + told)``, which leaves ``r`` in all: ``r told^2 + r (1 + told) (1 - told) = r``.
+Scores of two turbines at the same time have a correlation ``r``, because of wind and weather. Noise
+on their readings is independent, so products of readings at the same time estimate ``r`` without a
+bias, as products some lags apart estimate the memory. The part of the scores that readings
+determine already has its part of the correlation. The part that is drawn uses normal numbers of
+which turbines share the part ``r (1 + told)``, which gives a total of ``r``:
+``r told^2 + r (1 + told) (1 - told) = r``.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
 from gridveil.wind.methods.tuned_memory import READING, pieces
 from gridveil.wind.synthetic.lags import MEMORIES, SHARED, SLOW, usual_shares
 
-_SPREAD = 0.15  # of correlations, from farm to farm: a guess
+_SPREAD = 0.15  # a guess of the correlations' deviation from farm to farm
 _MOST = 0.95
-_SPARSE = 10  # slots for each record, at most
+_SPARSE = 10  # the most slots of the clock per record
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +35,15 @@ class Readings:
     times: Whole
 
 
-class Together:
+class SharedDraws:
     """Normal numbers for the draws of several turbines, as `draw_scores` takes them.
 
     Parameters
     ----------
     turbines
-        Those whose order in time is restored.
+        The turbines whose order in time is restored.
     seed
-        Made of noisy records.
+        A seed made from noisy records.
     """
 
     def __init__(self, turbines: Sequence[Readings], seed: int) -> None:
@@ -63,13 +64,13 @@ class Together:
         return np.asarray(np.sqrt(part) * common + np.sqrt(1 - part) * own)
 
     def _slots(self, times: Whole) -> Whole:
-        """The slot of each time on the farm's clock."""
+        """Return the slot of each time on the farm's clock."""
         return np.asarray((times - self._start + self._step // 2) // self._step)
 
     def _estimate(self, turbines: Sequence[Readings], size: int) -> tuple[float, float]:
-        """The correlation of scores at the same time, and how much readings tell on average.
+        """Estimate the correlation of scores at the same time, and the mean of ``told``.
 
-        A sum over pairs of products is half of the square of the sum less the sum of squares.
+        The sum of products over all pairs is half of the squared sum minus the sum of squares.
         """
         sums, squares = np.zeros((2, size)), np.zeros((2, size))
         for one in turbines:
@@ -84,23 +85,23 @@ class Together:
         products, weight = ((sums**2 - squares).sum(axis=1) / 2).tolist()
         shape = np.where(SLOW, SHARED[1], SHARED[0])
         usual = float(usual_shares() @ shape)
-        # Products vary by about their weight; neighbours in time say much the same.
+        # The variance of products is about their weight; 10 counts for correlation in time.
         trust = _SPREAD**2 / (_SPREAD**2 + 10 / max(weight, 1e-9))
         found = usual + trust * (products / max(weight, 1e-9) - usual)
         rows = sum(len(one.y0) for one in turbines)
         return float(np.clip(found, 0.0, 0.9)), float(sums[1].sum()) / rows
 
 
-def shared_draws(turbines: Sequence[Readings], seed: int) -> Together | None:
-    """What turbines share, by public times: None for one alone, or for times with huge gaps."""
+def shared_draws(turbines: Sequence[Readings], seed: int) -> SharedDraws | None:
+    """Make draws that turbines share; None for a single turbine, or if times have huge gaps."""
     if len(turbines) < 2 or all(one.times[0] == one.times[-1] for one in turbines):
         return None
     rows = sum(len(one.times) for one in turbines)
-    return Together(turbines, seed) if _clock(turbines)[2] <= _SPARSE * rows else None
+    return SharedDraws(turbines, seed) if _clock(turbines)[2] <= _SPARSE * rows else None
 
 
 def _clock(turbines: Sequence[Readings]) -> tuple[int, int, int]:
-    """The first moment, the step and the number of slots of all turbines together."""
+    """Return the first time, the step and the number of slots of all turbines together."""
     start = min(int(one.times[0]) for one in turbines)
     step = common_step([one.times for one in turbines])
     return start, step, (max(int(one.times[-1]) for one in turbines) - start) // step + 2
