@@ -1,7 +1,7 @@
-"""Attacks on what is claimed: `AUDITS` has all of them, `run_audits` runs some.
+"""Audits: attacks on the guarantees. `AUDITS` has all of them, `run_audits` runs some.
 
-An audit of your own is a `Frequency`, a `Support` or a `Repeat` about a `Pair` of neighbours;
-`attacks` has ways to look at outcomes. The modules are internal.
+To write your own audit, make a `Frequency`, a `Support` or a `Repeat` for a `Pair` of neighbours;
+`attacks` has functions that score outcomes. The modules are internal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # On demand: the catalogue knows every audit, and these know most of the package.
+    # Load on demand: the catalogue imports every audit, and these import most of the package.
     if name == "attacks":
         return importlib.import_module("gridveil.auditing.attacks")
     if name in __all__:

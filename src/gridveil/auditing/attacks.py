@@ -1,7 +1,7 @@
-"""Ways of telling two neighbours apart: each makes a number, the score, of an outcome.
+"""Attacks that tell two neighbours apart: each turns an outcome into a number, the score.
 
-An attack may be as clever as it likes. What it claims is tested on outcomes that it has not seen,
-so a poor attack proves less and never too much.
+An attack may learn in any way. Its claim is tested on outcomes that it has not seen, so a poor
+attack proves less and never too much.
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 Outcomes = NDArray[Any]
-"""Outcomes of independent runs, a row each: numbers or vectors of numbers."""
+"""Outcomes of independent runs, one row per run: numbers or vectors of numbers."""
 
 Score = Callable[[Outcomes], Vector]
 
-_FLOOR = 1e-14  # of a feature's variance: directions without noise are kept, not divided by 0
+_FLOOR = 1e-14  # the least variance of a feature: avoids division by 0 in directions without noise
 _STEPS = 25
 
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack: its name, and how it learns a score from outcomes on both neighbours."""
+    """An attack: its name, and a function that learns a score from outcomes on both neighbours."""
 
     name: str
     learn: Callable[[Outcomes, Outcomes], Score]
 
 
 def known(score: Score, name: str = "likelihood ratio") -> Attack:
-    """An attack that needs to learn nothing: its score is known beforehand."""
+    """Make an attack whose score is known beforehand, so that it learns nothing."""
     return Attack(name, lambda ones, others: score)
 
 
 def values() -> Attack:
-    """The outcome itself, if it is one number."""
+    """Make an attack whose score is the outcome itself, which must be one number."""
     return known(lambda outcomes: np.asarray(outcomes, dtype=np.float64).reshape(-1), "value")
 
 
 def atoms() -> Attack:
-    """How much more often the very same outcome was seen on one neighbour than on the other."""
+    """Make an attack by how much more often the same outcome was seen on one neighbour."""
     return Attack("same outcome", _learn_atoms)
 
 
 def linear(features: Callable[[Outcomes], Vector] | None = None) -> Attack:
-    """Logistic regression on the outcome, or on features of it.
+    """Make an attack by logistic regression on the outcome, or on features of it.
 
-    Features are whitened first, so that a direction with hardly any noise (the difference of two
-    coordinates that share a draw, say) is found however small it is.
+    Features are whitened first, so that a direction with hardly any noise (such as the difference
+    of two coordinates that share a draw) is found, however small it is.
     """
 
     def learn(ones: Outcomes, others: Outcomes) -> Score:
@@ -60,10 +60,10 @@ def linear(features: Callable[[Outcomes], Vector] | None = None) -> Attack:
 
 
 def laplace_ratio(one: Vector, other: Vector, scale: Vector | float) -> Score:
-    """The log likelihood ratio of answers ``one`` and ``other`` with Laplace noise.
+    """Return the log likelihood ratio of answers ``one`` and ``other`` with Laplace noise.
 
-    Outcomes are rows of noisy answers. Each coordinate counts ``(|z - other| - |z - one|)/scale``,
-    which lies between ``-|one - other|/scale`` and that: it is clipped by itself.
+    Outcomes are rows of noisy answers. Each coordinate adds ``(|z - other| - |z - one|)/scale``,
+    whose size is at most ``|one - other|/scale``, so it needs no clipping.
     """
     return lambda z: np.asarray(
         ((np.abs(z - other) - np.abs(z - one)) / scale).reshape(len(z), -1).sum(1)
@@ -75,7 +75,7 @@ def _learn_atoms(ones: Outcomes, others: Outcomes) -> Score:
     for place, outcomes in enumerate((ones, others)):
         for key in _keys(outcomes):
             counts.setdefault(key, [0.5, 0.5])[place] += 1
-    # Half a count more on either side: an outcome that was seen once says little.
+    # Counts start at one half on either side: an outcome that was seen once says little.
     ratio = {key: float(np.log(one / other)) for key, (one, other) in counts.items()}
     return lambda outcomes: np.array([ratio.get(key, 0.0) for key in _keys(outcomes)])
 
@@ -105,7 +105,7 @@ def _learn_linear(
 
 
 def _logistic(x: Vector, label: Vector) -> Vector:
-    """Weights of a logistic regression with a small ridge, by Newton's method."""
+    """Fit the weights of a logistic regression with a small ridge, by Newton's method."""
     x = np.hstack([x, np.ones((len(x), 1))])
     weights = np.zeros(x.shape[1])
     ridge = np.eye(x.shape[1])

@@ -1,4 +1,4 @@
-"""What a release publishes, as bytes, without what differs between any two runs."""
+"""Read the bytes that a release publishes, without those that differ between any two runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gridveil.auditing.transcript import Outcome
 from gridveil.privacy.statement import STATEMENT_FILE
 from gridveil.release.plan import Release
 
-# The time, the place in the ledger's chain, and digests of what shows these.
+# The time, the position in the ledger's chain, and digests of files that contain these.
 _OF_THE_RUN = ("created", "ledger", "files", "digest")
 
 
 def bundle_parts(release: Release) -> Outcome:
-    """Every file of the bundle; marks of the single run are left out of statement and report."""
+    """Write a release, and read every file of its bundle, without marks of the single run."""
     folder = release.write(scratch() / new_name())
     parts = folder_parts(folder)
     shutil.rmtree(folder)
@@ -24,7 +24,7 @@ def bundle_parts(release: Release) -> Outcome:
 
 
 def folder_parts(folder: Path) -> Outcome:
-    """The same of a bundle that was written."""
+    """Read every file of a written bundle, without marks of the single run."""
     parts = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
     statement = json.loads(parts[STATEMENT_FILE])
     ledger = statement["ledger"]

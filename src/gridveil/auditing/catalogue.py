@@ -24,19 +24,19 @@ AUDITS: dict[str, Callable[[], Audit]] = {
     **SERIES,
     **GRID_FILES,
 }
-"""How to make each audit; cheap ones first."""
+"""Functions that make the audits, by name; quick ones first."""
 
 FULL_ONLY = frozenset(wind.SLOW | grid.SLOW)
 """Audits that a fast run leaves out."""
 
 
 def matching(name: str | None, *, fast: bool = False) -> dict[str, Callable[[], Audit]]:
-    """The audits whose names begin like this, all for None; without slow ones for a fast run.
+    """Return the audits whose names start with `name` (all for None); a fast run has no slow ones.
 
     Raises
     ------
     InputError
-        If there is none.
+        If there is no such audit.
     """
     known = {one: make for one, make in AUDITS.items() if not (fast and one in FULL_ONLY)}
     found = {one: make for one, make in known.items() if one.startswith(name or "")}

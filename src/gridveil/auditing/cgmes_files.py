@@ -1,4 +1,4 @@
-"""The small network of the replays as a CGMES model, with copies of its private values."""
+"""Write the small network of the replays as a CGMES model, with copies of its private values."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _PROFILES = {
 
 
 class _Model:
-    """Profiles under way: a resource is defined in one, and others say more about it."""
+    """Profiles that are being built: a resource is defined in one, and others add to it."""
 
     def __init__(self, note: str) -> None:
         self._note = note
         self._texts: dict[str, list[str]] = {profile: [] for profile in _PROFILES}
 
     def put(self, profile: str, kind: str, name: str, **says: str | float) -> None:
-        """A resource; values with a mark in front refer to others (#) or are choices (.)."""
+        """Add a resource; values that start with # refer to others, those with . are choices."""
         own = "rdf:ID" if profile in ("EQ", "SV") or kind == "TopologicalNode" else "rdf:about"
         mark = "_" if own == "rdf:ID" else "#_"
         lines = [f'<cim:{kind} {own}="{mark}{name}">']
@@ -53,7 +53,7 @@ class _Model:
         self._texts[profile].append("".join([*lines, f"</cim:{kind}>"]))
 
     def equipment(self, kind: str, name: str, places: tuple[int, ...], **says: str | float) -> None:
-        """Equipment with a terminal at each of these buses."""
+        """Add equipment with a terminal at each of these buses."""
         self.put("EQ", kind, name, **says)
         for end, place in enumerate(places, 1):
             terminal = f"{name}-end{end}"
@@ -65,7 +65,7 @@ class _Model:
             self.put("SV", "SvPowerFlow", f"{terminal}-flow", **flow)
 
     def write(self, path: Path) -> None:
-        """All profiles in a zip file."""
+        """Write all profiles to a zip file."""
         with zipfile.ZipFile(path, "w") as packed:
             for profile, known in _PROFILES.items():
                 head = (
@@ -83,7 +83,7 @@ class _Model:
 
 
 def write_cgmes(path: Path, parts: Mapping[str, Values], show: Callable[[float], str]) -> None:
-    """The triangle as CGMES; ids, names, descriptions and states copy what is private."""
+    """Write the triangle as CGMES; ids, names, descriptions and states copy private values."""
     found = {**VALUES, **parts}
     draw, unit, line = (
         show if name in parts else str for name in ("load", "generator_limit", "capacity")

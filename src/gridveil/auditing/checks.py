@@ -1,14 +1,14 @@
 """Attack a guarantee: how large an epsilon do the outcomes on two neighbours prove?
 
-Each check takes samplers of outcomes and knows nothing of what they run:
+Each check takes samplers of outcomes, whatever these run:
 
-- `Frequency`: the epsilon that frequencies prove (`evidence`), on events that are chosen on one
+- `Frequency`: the epsilon that frequencies prove (see `evidence`), on events that are chosen on one
   half of the samples and tested on the other.
 - `Support`: no outcome on one neighbour is impossible on the other. One counterexample is enough,
   and no correct mechanism has one: there are no false alarms.
-- `Repeat`: runs on the same data do not all end the same.
+- `Repeat`: no two runs on the same data have the same outcome.
 
-What an audit does not find is not proved absent: it attacks, it does not prove privacy.
+An audit attacks; it does not prove privacy. A fault that it does not find may still exist.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from gridveil.auditing.attacks import Attack, Outcomes, Score
 from gridveil.auditing.evidence import prove
 
 FALSE_ALARM = 1e-4
-"""The probability that a run calls any correct mechanism broken, at most."""
+"""The largest probability that a run of audits calls any correct mechanism broken."""
 
 Sampler = Callable[[int], Outcomes]
-"""Gives the outcomes of so many independent runs, a row for each."""
+"""Returns the outcomes of a number of independent runs, one row per run."""
 
 Progress = Callable[[int, int], None]
 
-_PILOT_ERROR = 0.1  # the search for the worst pair proves nothing, so it may err
+_PILOT_ERROR = 0.1  # the search for the worst pair proves nothing yet, so it may err
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an audit found.
+    """The result of an audit.
 
     Parameters
     ----------
     name, check
-        Which audit, and the kind of its check.
+        The audit, and the kind of its check.
     claimed, proved
-        Epsilon: what is promised, and what the outcomes prove it to be at least. None for checks
-        that are not about a number.
+        The promised epsilon, and the epsilon that the outcomes prove at least. None for checks that
+        are not about a number.
     confidence
-        Of the proof; 1 if chance plays no part in it.
+        The confidence of the proof; 1 if it does not depend on chance.
     samples
-        How many outcomes were taken on each neighbour.
+        How many outcomes were drawn on each neighbour.
     finding
-        What was seen, in words.
+        What was found, in words.
     broken
         Whether the claim is refuted.
     ran
-        Whether the check was made. One that was not has found nothing, and has not passed.
+        Whether the check was run. A check that was not run has not passed.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Verdict:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict for a script; JSON has no infinity, so that one is a text."""
+        """Return the verdict for a script; infinity, which JSON does not have, is a text."""
         body = {**asdict(self), "words": self.words}
         return {**body, "proved": "inf"} if self.proved == math.inf else body
 
@@ -96,26 +96,26 @@ class Verdict:
 
 
 class Audit(Protocol):
-    """One claim, and the check of it."""
+    """One claim, and its check."""
 
     @property
     def name(self) -> str:
         """What is audited."""
 
     def run(self, *, fast: bool, error: float) -> Verdict:
-        """Make the check; a correct mechanism is called broken with probability ``error``."""
+        """Run the check; it calls a correct mechanism broken with probability at most ``error``."""
 
 
 @dataclass(frozen=True)
 class NotRun:
-    """An audit that can't be made here.
+    """An audit that can't be run here.
 
     Parameters
     ----------
     name, check
         What would be audited, and the kind of its check.
     why
-        Why it can't.
+        Why it can't be run.
     """
 
     name: str
@@ -123,19 +123,19 @@ class NotRun:
     why: str
 
     def run(self, *, fast: bool, error: float) -> Verdict:
-        """Say so."""
+        """Return a verdict that says why the audit was not run."""
         return Verdict(self.name, self.check, None, None, 1.0, 0, self.why, broken=False, ran=False)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many samples an audit takes on each neighbour."""
+    """How many samples an audit draws on each neighbour, in a fast and in a full run."""
 
     fast: int
     full: int
 
     def at(self, *, fast: bool) -> int:
-        """The number for a setting."""
+        """Return the number for a fast or a full run."""
         return self.fast if fast else self.full
 
 
@@ -149,7 +149,7 @@ class Pair:
 
 
 def scored(pair: Pair, score: Score) -> Pair:
-    """The pair with a score in the place of each outcome, for attacks that know the neighbours."""
+    """Replace each outcome of a pair by its score, for attacks that know the neighbours."""
     return Pair(pair.words, lambda n: score(pair.one(n)), lambda n: score(pair.other(n)))
 
 
@@ -162,14 +162,14 @@ class Frequency:
     name
         What is audited.
     claimed
-        The epsilon that is promised.
+        The promised epsilon.
     pairs
         Candidates for the worst two neighbours. The pair on which most is proved with ``pilot``
         samples is audited, on new samples.
     attacks
-        Ways of making a score of an outcome; the best is chosen on the first half of the samples.
+        Attacks that compute a score; the best is chosen on the first half of the samples.
     sizes, pilot
-        How many samples to take.
+        How many samples to draw.
     """
 
     name: str
@@ -207,9 +207,10 @@ class Support:
     pair
         The neighbours.
     possible_on_one, possible_on_other
-        Which outcomes can occur there: the same public grid for both, in a correct mechanism.
+        Mark the outcomes that can occur on each; a correct mechanism has the same public grid for
+        both.
     sizes
-        How many samples to take.
+        How many samples to draw.
     """
 
     name: str
@@ -231,16 +232,16 @@ class Support:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Audit that runs on the same data end differently: no fixed seed, no shared stream.
+    """Audit that runs on the same data have different outcomes: no fixed seed, no shared stream.
 
     Parameters
     ----------
     name
         What is audited.
     sample
-        Outcomes on the same data, each wide enough that two alike are out of the question.
+        Draws outcomes on the same data, with so many numbers that two are never equal by chance.
     sizes
-        How many samples to take.
+        How many samples to draw.
     """
 
     name: str
@@ -259,7 +260,7 @@ class Repeat:
 
 
 def worst_pair(pairs: Sequence[Pair], attacks: Sequence[Attack], samples: int) -> Pair:
-    """The pair on which the attacks prove most with a few samples, which are not used again."""
+    """Find the pair on which the attacks prove most with a few samples, which are not reused."""
     if len(pairs) == 1:
         return pairs[0]
     return max(
@@ -277,18 +278,18 @@ def run_audits(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> list[Verdict]:
-    """Run audits, the error of each so that all together stay under `FALSE_ALARM`.
+    """Run audits, with errors so small that all together stay below `FALSE_ALARM`.
 
     Parameters
     ----------
     makers
-        By name: functions that make an audit, importable by worker processes.
+        Functions that make an audit, by name; worker processes must be able to import them.
     fast
-        Fewer samples: finds gross errors only.
+        Draw fewer samples, which finds gross errors only.
     workers
         How many processes.
     progress
-        Called with the numbers of audits done and of all.
+        Called with the number of audits done and the number of all audits.
     """
     error = FALSE_ALARM / max(len(makers), 1)
     say = progress or (lambda done, total: None)
@@ -300,7 +301,7 @@ def run_audits(
             say(len(found), len(makers))
         return list(found.values())
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        # Whole releases come last in a list and take longest: they start first.
+        # Whole releases are last in the list and take longest, so they start first.
         order = reversed(list(makers.items()))
         futures = {pool.submit(_run, make, fast, error): name for name, make in order}
         for future in as_completed(futures):
@@ -310,7 +311,7 @@ def run_audits(
 
 
 def show_confidence(confidence: float) -> str:
-    """A confidence near 1 with as many nines as it has, and a digit: 99.9997%."""
+    """Write a confidence near 1 with all its nines and one more digit: 99.9997%."""
     digits = max(0, math.ceil(-math.log10(max(1 - confidence, 1e-15)) - 1e-6) - 2)
     return f"{100 * confidence:.{digits}f}%"
 

@@ -1,7 +1,7 @@
-"""A command as an audit sees it: run in this process, and everything that comes out of it.
+"""Run a command in this process for an audit, and collect everything that it puts out.
 
-That is the screen, the exit code, warnings, the files that are there afterwards, every byte of the
-bundle, and every row of the ledger; all but the time and what is random in any run.
+That is the screen, the exit code, warnings, the files that exist afterwards, every byte of the
+bundle, and every row of the ledger, except the time and what is random in any run.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import NoiseSource
 
 DATASET = "audited data"
-"""What the ledger calls the data."""
+"""The name of the data in the ledger."""
 
 LEDGER = "ledger.sqlite"
-"""The ledger's file in a workplace."""
+"""The name of the ledger's file in a workplace."""
 
 _BUNDLE = "bundle"
 # Columns of the ledger's tables, and keys of its entries, that no two runs share.
 _RANDOM = frozenset({"time", "previous", "hash", "salt", "statement"})
-# A terminal would be shown how long each step takes.
+# With these variables the output is that of a terminal, which shows how long each step takes.
 _TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 _INTERRUPTED = 130
 
@@ -47,9 +47,9 @@ class Command:
     Parameters
     ----------
     words
-        What a user types before the file: ``("wind", "release")``.
+        The words before the file: ``("wind", "release")``.
     options
-        What a user types after it, without output, ledger and dataset.
+        The options after it, without output, ledger and dataset.
     """
 
     words: tuple[str, ...]
@@ -62,10 +62,10 @@ class Command:
         noise: NoiseSource,
         app: Callable[..., Any] | None = None,
     ) -> Outcome:
-        """Write a file, release it with this noise, and collect all that came of it.
+        """Write a file, release it with this noise, and collect all output.
 
         Every run is in the same folder with a copy of the same empty ledger, so that paths on the
-        screen and whatever hangs on the ledger's number are the same.
+        screen, and everything that depends on the ledger's number, are the same.
 
         Parameters
         ----------
@@ -74,9 +74,9 @@ class Command:
         write
             Writes the file.
         noise
-            Where the release takes its noise from.
+            The noise source of the release.
         app
-            The commands; gridveil's own by default.
+            The command-line application; gridveil's own by default.
         """
         with workplace() as place:
             write(place / file)
@@ -95,7 +95,7 @@ class Command:
 def run_command(
     typed: list[str], noise: NoiseSource, app: Callable[..., Any] | None = None
 ) -> Outcome:
-    """Run a command in this process: its exit code, what it showed, and what it warned of."""
+    """Run a command in this process; return its exit code, its output and its warnings."""
     from gridveil.cli.releasing import Listening
 
     if app is None:
@@ -113,7 +113,7 @@ def run_command(
 
 
 def ledger_rows(path: Path) -> bytes:
-    """Every row of every table of a ledger, without what is random or the time."""
+    """Read every row of every table of a ledger, without random values and times."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -137,7 +137,7 @@ def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def workplace() -> Iterator[Path]:
-    """A folder with an empty ledger: always the same one, so that paths do not tell runs apart."""
+    """Make a folder with an empty ledger, always at the same path, so that runs look the same."""
     place = scratch() / "files"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
@@ -153,9 +153,9 @@ def _empty_ledger() -> Path:
 
 @contextmanager
 def listened() -> Iterator[dict[str, bytes]]:
-    """Everything that is shown or warned of; the dictionary is filled at the end.
+    """Capture all output and warnings; the dictionary is filled at the end.
 
-    Solvers write past Python's own streams, so the system's are listened to.
+    Solvers bypass Python's own streams, so the system's are captured.
     """
     heard: dict[str, bytes] = {}
     before = {name: os.environ.pop(name) for name in _TERMINAL if name in os.environ}

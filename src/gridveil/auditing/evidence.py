@@ -1,8 +1,9 @@
-"""What counts of outcomes on two neighbours prove about epsilon.
+"""Compute the epsilon that counts of outcomes on two neighbours prove.
 
-A mechanism with epsilon gives every event ``E`` probabilities on two neighbours with
+With a mechanism of this epsilon, every event ``E`` has probabilities on two neighbours with
 ``P(E) <= exp(epsilon) Q(E)``. Clopper-Pearson gives ``p <= P(E)`` and ``Q(E) <= q`` from counts,
-so ``epsilon >= log(p/q)``: an event that is seen too often, beyond chance, proves a larger epsilon.
+so ``epsilon >= log(p/q)``: an event that is seen more often than chance allows proves a larger
+epsilon.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scipy.stats import beta
 
 from gridveil.auditing.attacks import Attack, Outcomes, Score, Vector
 
-_LEVELS = 512  # thresholds that are tried on the outcomes to choose on
+_LEVELS = 512  # the most thresholds that are tried to choose an event
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,12 @@ class Proof:
 
 
 def prove(ones: Outcomes, others: Outcomes, attacks: Sequence[Attack], error: float) -> Proof:
-    """The largest epsilon that outcomes on two neighbours prove, at least 0.
+    """Find the largest epsilon (0 or more) that outcomes on two neighbours prove.
 
-    It is above the true one with probability ``error`` at most, whatever the attacks are. They
-    learn on the first quarter of the outcomes, the best event in each direction is chosen on the
-    second, and these two events are tested on the other half. That takes four bounds, each wrong
-    with a quarter of ``error``.
+    The probability that it is above the true one is at most ``error``, whatever the attacks are.
+    They learn on the first quarter of the outcomes, the best event in each direction is chosen on
+    the second, and these two events are tested on the other half. That takes four bounds, each
+    wrong with a probability of a quarter of ``error``.
     """
     (learn, choose, test), (learn_too, choose_too, test_too) = _parts(ones), _parts(others)
     scores = [(attack.name, attack.learn(learn, learn_too)) for attack in attacks]
@@ -44,13 +45,13 @@ def prove(ones: Outcomes, others: Outcomes, attacks: Sequence[Attack], error: fl
 
 
 def lower_bound(hits: Vector | float, trials: int, error: float) -> Vector:
-    """Clopper-Pearson: the true probability is below this with probability ``error`` at most."""
+    """Clopper-Pearson: the true probability is below this with probability at most ``error``."""
     seen = np.asarray(hits, dtype=np.float64)
     return np.where(seen > 0, beta.ppf(error, np.maximum(seen, 1e-300), trials - seen + 1), 0.0)
 
 
 def upper_bound(hits: Vector | float, trials: int, error: float) -> Vector:
-    """Clopper-Pearson: the true probability is above this with probability ``error`` at most."""
+    """Clopper-Pearson: the true probability is above this with probability at most ``error``."""
     seen = np.asarray(hits, dtype=np.float64)
     missed = np.maximum(trials - seen, 1e-300)
     return np.where(seen < trials, beta.isf(error, seen + 1, missed), 1.0)
@@ -59,7 +60,10 @@ def upper_bound(hits: Vector | float, trials: int, error: float) -> Vector:
 def epsilon_bound(
     hits: Vector | float, other_hits: Vector | float, trials: tuple[int, int], error: float
 ) -> Vector:
-    """``log(p/q)``: what event counts on two neighbours prove, each bound wrong with ``error``."""
+    """Compute ``log(p/q)``, which counts of an event on two neighbours prove at least.
+
+    Each of the two bounds is wrong with probability at most ``error``.
+    """
     p, q = lower_bound(hits, trials[0], error), upper_bound(other_hits, trials[1], error)
     with np.errstate(divide="ignore"):
         return np.asarray(np.maximum(np.log(p) - np.log(q), 0.0))
@@ -93,7 +97,7 @@ def _choose(
     trials: tuple[int, int],
     error: float,
 ) -> _Event:
-    """The event that would prove most if the outcomes of the test were like these."""
+    """Choose the event that would prove most if the outcomes of the test were like these."""
     found: list[tuple[float, _Event]] = []
     for name, score in scores:
         here, there = score(more), score(less)
@@ -110,7 +114,7 @@ def _choose(
 
 
 def _test(event: _Event, more: Outcomes, less: Outcomes, error: float) -> Proof:
-    """Count the event on outcomes that nothing was chosen on."""
+    """Count the event on outcomes that were not used to choose it."""
     hits, other_hits = event.count(more), event.count(less)
     epsilon = float(epsilon_bound(hits, other_hits, (len(more), len(less)), error))
     counts = f"{hits:,} of {len(more):,} against {other_hits:,} of {len(less):,}"

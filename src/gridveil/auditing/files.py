@@ -1,10 +1,10 @@
-"""Replays from files: twins that differ in private values, and in what these leave on a file.
+"""Replays from files: twins that differ in private values, and in how these change a file.
 
-The other replays begin with data that was read. These begin with files: a reader infers types from
+The other replays start with data that was read. These start with files: a reader infers types from
 values, a number has many spellings, a tool sorts rows by power. Twins have the same public part and
 the same layout (format, delimiter, compression, size of row groups, named columns). Everything
-else may differ: private values, their types and text, the size of the file, the order of rows where
-it is not public. With the same noisy answers all of them must leave the same screen, exit code,
+else may differ: private values, their types and text, the size of the file, the order of rows if
+it is not public. With the same noisy answers all of them must give the same screen, exit code,
 ledger and bundle.
 
 A new format is an entry in the table of `wind_files` or `grid_files`.
@@ -25,21 +25,21 @@ from gridveil.auditing.transcript import Outcome, Replay, Run
 from gridveil.privacy.noise import SecureNoise
 
 Write = Callable[[Path], None]
-"""Writes one of several twins to a path."""
+"""A function that writes one of several twins to a path."""
 
 
 @dataclass(frozen=True)
 class Twins:
-    """Files that must not be told apart by what a command makes of them.
+    """Files for which a command must give the same output.
 
     Parameters
     ----------
     file
-        The name that each has.
+        The name of each file.
     command
-        What releases them.
+        The command that releases them.
     writers
-        How each is written, by a few words that say what is special about it.
+        Functions that write each file, by a few words that say what is special about it.
     """
 
     file: str
@@ -47,7 +47,7 @@ class Twins:
     writers: Mapping[str, Write]
 
     def runs(self) -> dict[str, Run]:
-        """The release of each of them, for a replay."""
+        """Return a function for each file that releases it, for a replay."""
         return {words: partial(self._release, write) for words, write in self.writers.items()}
 
     def _release(self, write: Write, noise: SecureNoise) -> Outcome:
@@ -62,18 +62,18 @@ def replays(
     rounds: int = 3,
     refused: bool = False,
 ) -> Audit:
-    """Replay each on all others.
+    """Make an audit that records releases and replays them on all others.
 
     Parameters
     ----------
     name, runs
-        The audit's name, and the releases with what they are called.
+        The audit's name, and the releases by their names.
     fast
-        How many replays a fast audit makes; the first on all others by default.
+        How many replays a fast audit makes; by default the first release on all others.
     rounds
-        How many of the runs a full audit records, and replays on all others.
+        How many of the releases a full audit records and replays on all others.
     refused
-        Whether all of them are meant to be refused.
+        Whether all of them must be refused.
     """
     others = len(runs) - 1
     sizes = Sizes(others if fast is None else min(fast, others), others * min(rounds, len(runs)))
@@ -81,10 +81,10 @@ def replays(
 
 
 def installed(name: str, package: str | None, make: Callable[[], Audit]) -> Audit:
-    """An audit that needs a package; where that is not installed, one that says so."""
+    """Make an audit that needs a package, or one that says that the package is not installed."""
     if package is not None:
         try:
-            with warnings.catch_warnings():  # those of an import come once, in the first run alone
+            with warnings.catch_warnings():  # an import warns only once, in the first run
                 warnings.simplefilter("ignore")
                 importlib.import_module(package)
         except ImportError:

@@ -1,8 +1,8 @@
 """Audits of grid releases on a triangle of three buses, where every number can be attacked.
 
-The worst neighbours are looked for among all entries, on training runs: those whose noisy answers
-are furthest apart, which finds the line or load with the largest shadow price; where the released
-values are attacked, those that an attacker tells apart best by them.
+The worst neighbours are searched among all entries, in training runs: those whose noisy answers are
+furthest apart, which finds the line or load with the largest shadow price. If the released values
+are attacked, it is those whose released values an attacker can best tell apart.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Vector = NDArray[np.float64]
 MODELS = 3
 ROUNDS = 2
 
-# A fast audit tries every pair of neighbours once, or three of them with the paper's restoration,
+# A fast audit tries every pair of neighbours once, or three pairs with the paper's restoration,
 # which takes ten times as long as everything else.
 _FULL_RATIOS = {"laplace": 200, "certified": 200, "paper": 40}
 _OUTPUTS = {
@@ -52,7 +52,7 @@ _REPLAYS = Sizes(1, 8)
 
 
 def ratios(secret: str, method: str) -> Audit:
-    """All noisy answers of a release, on every pair of neighbours."""
+    """Audit the likelihood ratios of all noisy answers of a release, on all pairs of neighbours."""
     name, run = f"grid-{secret}-{method}-ratio", partial(_published, secret, method, EPSILON)
     pairs = [(partial(run, a), partial(run, b)) for a, b in SECRETS[secret].neighbours()]
     fast = 3 if method == "paper" else len(pairs)
@@ -61,9 +61,9 @@ def ratios(secret: str, method: str) -> Audit:
 
 
 def answers(secret: str) -> Audit:
-    """All noisy answers of the paper's method, by how often each likelihood ratio occurs.
+    """Audit how often each likelihood ratio of the paper's noisy answers occurs.
 
-    Without restoration between the rounds, which sees noisy data only (replays hold it to that).
+    There is no restoration between the rounds; it reads noisy data only, which replays check.
     """
     run = partial(_unrestored, secret, LOUD)
     one, other = worst_neighbours(run, SECRETS[secret].neighbours())
@@ -72,7 +72,7 @@ def answers(secret: str) -> Audit:
 
 
 def outputs(secret: str, method: str) -> Audit:
-    """The released values, by an attacker who knows every entry but one."""
+    """Audit the released values with an attacker who knows every entry except one."""
     sample = partial(_samples, secret, method)
     one, other = _most_visible(sample, SECRETS[secret].neighbours())
     pair = Pair(_words(one, other), partial(sample, one), partial(sample, other))
@@ -81,7 +81,7 @@ def outputs(secret: str, method: str) -> Audit:
 
 
 def replays(secret: str, method: str) -> Audit:
-    """The whole bundle, on private data that could hardly differ more."""
+    """Audit that the whole bundle is the same on very different private data."""
     runs = [partial(_bundle, secret, method, private) for private in SECRETS[secret].far()]
     name = f"grid-{secret}-{method}-replay"
     return installed(name, SECRETS[secret].needs, lambda: Replay(name, runs, _REPLAYS))
@@ -90,7 +90,7 @@ def replays(secret: str, method: str) -> Audit:
 def _most_visible(
     sample: Callable[[Values, int], Outcomes], pairs: Sequence[tuple[Values, Values]]
 ) -> tuple[Values, Values]:
-    """The neighbours whose released values differ most: the largest distance of distributions."""
+    """Find the neighbours whose released values have the most different distributions."""
 
     def apart(pair: tuple[Values, Values]) -> float:
         ratio = laplace_ratio(np.array(pair[0]), np.array(pair[1]), 1.0)
@@ -101,7 +101,7 @@ def _most_visible(
 
 
 def _attacks(one: Values, other: Values) -> list[Attack]:
-    """The ratio of plain Laplace noise, and a classifier of what can be computed."""
+    """Return two attacks: the ratio of plain Laplace noise, and a classifier on features."""
     ratio = laplace_ratio(np.array(one), np.array(other), 1.0)
 
     def features(z: Outcomes) -> Vector:

@@ -1,7 +1,7 @@
-"""Twin files of one small network, in every format, with each parameter private in turn.
+"""Audits with twin files of one small network, in every format, with each parameter private.
 
 Numbers that could be private are written in many ways: spelled differently in text, or in columns
-of whole numbers or fractions in formats with types. Which entries are there, and their signs, are
+of whole numbers or fractions in formats with types. Which entries exist, and their signs, are
 public, and the same in all twins.
 """
 
@@ -40,7 +40,7 @@ Parts = Mapping[str, Values]
 _PRIVATE = ("capacity", "load", "generator-limit", "cost", "capacity-and-load", "load-and-reactive")
 _VOLTAGE = 230.0
 _TYPES = ("int64", "float64", "object", "float32", "int32", "text")
-_FAST = 2  # replays of a network: each takes a good part of a second
+_FAST = 2  # replays in a fast audit: each takes nearly a second
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Format:
     write
         Writes the triangle with given values in one of the forms.
     forms
-        The ways in which numbers may be written: spellings, or types of columns. The first two
-        should differ most: a fast audit tries few.
+        The ways to write numbers: spellings, or types of columns. The first two should differ most:
+        a fast audit tries few.
     needs
-        The package that writes such files; None for none.
+        The package that writes such files, if any.
     leave_out
         Values that such a file can't hold.
     costs
@@ -76,7 +76,7 @@ class Format:
 
 
 def twins(kind: Format, secret: Secret) -> Twins:
-    """Files with other values of what is private, in every form."""
+    """Make twin files with different private values, in every form."""
     writers: dict[str, Write] = {}
     values = [one for one in _values(secret).items() if one[0] not in kind.leave_out]
     forms = list(kind.forms.items())
@@ -88,13 +88,13 @@ def twins(kind: Format, secret: Secret) -> Twins:
 
 
 def _write(kind: Format, parts: Parts, how: Any, path: Path) -> None:
-    with warnings.catch_warnings():  # of the packages, about how we call them
+    with warnings.catch_warnings():  # the packages' warnings about how they are called
         warnings.simplefilter("ignore")
         kind.write(path, parts, how)
 
 
 def _values(secret: Secret) -> dict[str, Values]:
-    """Values that could hardly differ more: no two have to be neighbours."""
+    """Return very different private values, which need not be neighbours."""
     own = np.array(secret.values)
     found = {
         "the case's values": own,
@@ -120,7 +120,7 @@ def _command(secret: Secret, *more: str) -> Command:
 
 
 def write_matpower(path: Path, parts: Parts, show: Callable[[float], str]) -> None:
-    """The triangle as a MATPOWER case."""
+    """Write the triangle as a MATPOWER case."""
     path.write_text(triangle_text(parts, show), encoding="utf-8")
 
 
@@ -138,7 +138,7 @@ SPELLINGS: dict[str, Callable[[float], str]] = {
 
 
 def write_curves(path: Path, parts: Parts, show: Callable[[float], str]) -> None:
-    """The triangle with cost curves of two points, whose ends are the limits."""
+    """Write the triangle with cost curves of two points, which are at the limits."""
     path.write_text(triangle_text(parts, show, curves=True), encoding="utf-8")
 
 
@@ -146,7 +146,7 @@ def write_curves(path: Path, parts: Parts, show: Callable[[float], str]) -> None
 
 
 def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
-    """The triangle as a pandapower net, with numbers that could be private in columns of a type."""
+    """Write the triangle as a pandapower net, with private numbers in columns of a type."""
     import pandapower as pp
 
     found = {**VALUES, **parts}
@@ -158,7 +158,7 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
         pp.create_line_from_parameters(
             net, a - 1, b - 1, 1.0, 0.01 * ohms, x * ohms, 0.0, rating, max_loading_percent=rating
         )
-    # A rating of 0 stands for no limit.
+    # A rating of 0 means no limit.
     pp.create_line_from_parameters(
         net, 0, 2, 1.0, ohms, 9 * ohms, 0.0, 0.0, max_loading_percent=100.0
     )
@@ -191,7 +191,7 @@ def write_pandapower(path: Path, parts: Parts, kind: str) -> None:
 
 
 def add_constant_elements(net: Any, note: str) -> None:
-    """What is public and constant in the model; its types, results and profiles copy `note`."""
+    """Add elements that are public and constant; their types, results and profiles copy `note`."""
     import pandapower as pp
     import pandas as pd
 
@@ -216,8 +216,8 @@ def _note(parts: Parts) -> str:
 
 
 def _typed(column: Any, kind: str) -> Any:
-    """A column in another type; no entry becomes 0, which would be another public part."""
-    # Signs are another public part too.
+    """Convert a column to another type; no entry may become 0, which would be a public change."""
+    # Signs are public too, so they are kept.
     whole = np.sign(column) * column.abs().clip(1, 1e6).round()
     if kind == "text":
         return column.map(lambda value: f"{value:g}").astype(object)
@@ -228,12 +228,12 @@ def _typed(column: Any, kind: str) -> Any:
 
 
 def write_snapshots(path: Path, parts: Parts, kind: str) -> None:
-    """As `write_pypsa`, over three hours, with results that copy what is private."""
+    """Write the same as `write_pypsa` over three hours, with results that copy private values."""
     write_pypsa(path, parts, kind, hours=3)
 
 
 def write_pypsa(path: Path, parts: Parts, kind: str, hours: int = 0) -> None:
-    """The triangle as a PyPSA network, with numbers that could be private in columns of a type."""
+    """Write the triangle as a PyPSA network, with private numbers in columns of a type."""
     import pypsa
 
     found = {**VALUES, **parts}
@@ -273,7 +273,7 @@ def write_pypsa(path: Path, parts: Parts, kind: str, hours: int = 0) -> None:
 
 
 def add_series(net: Any, hours: int, note: str, value: float) -> None:
-    """Series that are public, and results that copy `value`."""
+    """Add public series, and results that copy `value`."""
     import pandas as pd
 
     net.set_snapshots(pd.date_range("2030-01-01", periods=hours, freq="h"))
@@ -320,7 +320,7 @@ FORMATS: dict[str, Format] = {
     ),
     "cgmes": Format("triangle.zip", write_cgmes, of.SPELLINGS, needs="pypowsybl", costs=False),
 }
-"""Every format of networks: a new format is a new entry."""
+"""Every format of networks; a new format is a new entry."""
 
 _SNAPSHOTS = Format(
     "triangle.nc",
@@ -329,22 +329,22 @@ _SNAPSHOTS = Format(
     needs="pypsa",
     more=("--snapshots", "all"),
 )
-# A curve has two ends: limits that are equal are another public part.
+# A curve has two ends, and whether limits are equal is public, so equal limits are left out.
 _CURVES = Format("triangle.m", write_curves, SPELLINGS, leave_out=("all equal",))
 
 
 def audit(kind: str, secret: str) -> Audit:
-    """The replays of one format with one choice of what is private."""
+    """Audit one format with one choice of private parameters, by replays."""
     return _audit(f"file-{kind}-{secret}", FORMATS[kind], SECRETS[secret])
 
 
 def snapshots(secret: str) -> Audit:
-    """Several snapshots with series and results; loads are released as series instead."""
+    """Audit several snapshots with series and results (private loads are released as series)."""
     return _audit(f"file-pypsa-snapshots-{secret}", _SNAPSHOTS, SECRETS[secret])
 
 
 def curves() -> Audit:
-    """Private limits, and costs of two points that were made from them: refused alike."""
+    """Audit private limits with cost curves that end at them: all twins are refused alike."""
     return _audit(_CURVED, _CURVES, SECRETS["generator-limit"], refused=True)
 
 

@@ -1,7 +1,7 @@
 """Audits of released load series: two loads of a triangle of three buses, over eight days.
 
-Neighbours differ in one block of one load, for every block that can be protected: every value of it
-by alpha, all up, or along the signs that move the waves of a day furthest.
+Neighbours differ in one block of one load, for every kind of block that can be protected: every
+value moves by alpha, all of them up, or with the signs that move the waves of a day furthest.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ DAYS = 8  # from a Monday: two weeks are touched
 _HOURS = 24 * DAYS
 _RATIOS, _REPLAYS = Sizes(4, 100), Sizes(1, 8)
 _BASE = np.add.outer(10 * np.sin(np.arange(_HOURS) / 24 * 2 * np.pi), VALUES["load"])
-_TYPICAL = 1000.0  # so high that everything is asked
+_TYPICAL = 1000.0  # so high that every query is asked
 
 
 def ratios(block: str) -> Audit:
-    """All noisy answers of a release, on pairs of neighbours."""
+    """Audit the likelihood ratios of all noisy answers of a release, on pairs of neighbours."""
     pairs = [
         (partial(_published, block, _BASE), partial(_published, block, moved))
         for moved in _neighbours(block)
@@ -44,14 +44,14 @@ def ratios(block: str) -> Audit:
 
 
 def replays(block: str) -> Audit:
-    """The whole bundle, on series that could hardly differ more."""
+    """Audit that the whole bundle is the same on very different series."""
     far = (np.full(_BASE.shape, 1.5), _BASE, np.abs(np.sin(_BASE)) * 150 + 1)
     runs = [partial(_bundle, block, values) for values in far]
     return Replay(f"grid-series-{block}-replay", runs, _REPLAYS)
 
 
 def _neighbours(block: str) -> list[Floats]:
-    """Series with one block moved: all up, and along the waves of a day."""
+    """Return series with one block moved: all up, and along the waves of a day."""
     hours = {ENTRY: 1, "hour": 1, "day": 24, "week": 7 * 24, ALTOGETHER: _HOURS}[block]
     rows = profiles(24, 11)
     signs = 1 - 2 * ((np.arange(2**10)[:, None] >> np.arange(10)) & 1)

@@ -1,9 +1,9 @@
-"""Audits of the ledger's arithmetic: what it says was spent is never less than what was.
+"""Audits of the ledger's arithmetic: its totals are never below what was spent.
 
 Releases of the same data compose: for a step of ``reference``, which is the first alpha or what it
 was raised to, a release with epsilon at ``alpha`` counts ``ceil(reference/alpha)`` times, whatever
-the data is called and in whatever words the charge is made. A ledger may refuse a charge, and may
-say more than that sum.
+the name of the data and the words of the charge. A ledger may refuse a charge, and its total may be
+more than that sum.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Spending:
     epsilon, alpha
         Its guarantee.
     name
-        What its owner calls the data this time.
+        The owner's name for the data this time.
     words
-        How the charge describes what it is for.
+        The purpose in the charge.
     raised
-        What the reference alpha is raised to before; None to leave it.
+        The reference alpha is raised to this before; None to leave it.
     """
 
     epsilon: Fraction
@@ -51,7 +51,7 @@ class Spending:
 
 
 Pay = Callable[[Spending], Fraction | None]
-"""Charges a release: what the ledger says was spent so far on the data; None if it refuses."""
+"""Charges a release; returns the ledger's total for the data so far, or None if it refuses."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Composition:
     name
         What is audited.
     open_ledger
-        A new ledger, and the way to charge it.
+        Makes a new ledger, and returns a function that charges it.
     names, words
-        What the same data is called, and how charges are described, in turn.
+        The names of the same data, and the purposes of charges, in turn.
     sizes
         How many series of charges to make.
     charges
@@ -115,7 +115,7 @@ class Composition:
         )
 
     def _series(self, number: int) -> list[Spending]:
-        # From a digest: the same in every run, and like random ones.
+        # Numbers from a digest look random and are the same in every run.
         drawn = hashlib.sha256(f"series {number}".encode()).digest()
         return [
             Spending(
@@ -130,7 +130,7 @@ class Composition:
 
 
 def composed(charges: Sequence[Spending]) -> Fraction:
-    """What charges add up to for a step of the first one's alpha, or what that was raised to."""
+    """Add up charges for a step of the first one's alpha, or of what that was raised to."""
     reference = max([charges[0].alpha, *(one.raised for one in charges if one.raised is not None)])
     return sum((one.epsilon * math.ceil(reference / one.alpha) for one in charges), Fraction(0))
 
@@ -139,14 +139,14 @@ def composed(charges: Sequence[Spending]) -> Fraction:
 
 
 def _open_ledger() -> Pay:
-    """A new ledger, charged as a release charges it."""
+    """Make a new ledger that is charged as a release charges it."""
     ledger = Ledger(scratch() / f"{new_name()}.sqlite")
 
     def pay(one: Spending) -> Fraction | None:
         adjacency = Adjacency.of(
             "capacity", alpha=one.alpha, unit="MW", limits=Limits(0.0, 1000.0), entries=10
         )
-        with warnings.catch_warnings():  # of alphas far below the reference, which are wanted here
+        with warnings.catch_warnings():  # about alphas far below the reference, wanted here
             warnings.simplefilter("ignore", LedgerWarning)
             try:
                 if one.raised is not None:
@@ -161,7 +161,7 @@ def _open_ledger() -> Pay:
 
 
 def _open_commands() -> Pay:
-    """A new ledger, charged by commands that release one file again and again."""
+    """Make a new ledger that is charged by commands which release one file again and again."""
     folder = scratch() / new_name()
     folder.mkdir()
     file, ledger = folder / "records.csv", folder / LEDGER
@@ -188,27 +188,27 @@ _WORDS = ("a release", "capacity of a network, method certified", "capacity, for
 
 
 def composition() -> Audit:
-    """Charges with all kinds of alpha, in changing words."""
+    """Audit charges with all kinds of alpha, and changing purposes."""
     return Composition("ledger-composition", _open_ledger, _ONE, Sizes(6, 60), _WORDS)
 
 
 def raised() -> Audit:
-    """The same with a reference that is raised: what was charged before counts at the new one."""
+    """Audit charges with a reference that is raised: earlier charges count at the new one."""
     return Composition("ledger-raised", _open_ledger, _ONE, Sizes(6, 60), _WORDS, raises=True)
 
 
 def spellings() -> Audit:
-    """The same under spellings of one name."""
+    """Audit charges under different spellings of one name."""
     return Composition("ledger-spellings", _open_ledger, _SPELLINGS, Sizes(6, 60), _WORDS)
 
 
 def second_name() -> Audit:
-    """One file released under several names, by the command."""
+    """Audit one file that the command releases under several names."""
     return Composition("ledger-second-name", _open_commands, _RENAMED, Sizes(2, 10))
 
 
 def commands() -> Audit:
-    """One file released again and again under its name, by the command."""
+    """Audit one file that the command releases again and again under its name."""
     return Composition("ledger-commands", _open_commands, _ONE, Sizes(2, 10))
 
 

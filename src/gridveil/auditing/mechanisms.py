@@ -1,10 +1,10 @@
 """Audits of the mechanisms themselves, each against its own epsilon.
 
 **Many samples from one call.** Laplace noise is drawn independently for every coordinate, and the
-calibration depends on the sensitivity alone, not on how long the answer is. So one call on a sealed
-vector that holds ``n`` copies of a small dataset gives ``n`` samples of the mechanism on that
-dataset: the claim that is audited is that of one copy, whose entry moves, at the epsilon of the
-call. A test checks that the scale is the same for one copy and for many.
+calibration depends on the sensitivity only, not on the length of the answer. So one call on a
+sealed vector with ``n`` copies of a small dataset gives ``n`` samples of the mechanism on that
+dataset: the audited claim is that of one copy, whose entry moves, at the epsilon of the call. A
+test checks that the scale is the same for one copy and for many.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _WIDE = 8
 
 
 def laplace_identity() -> Audit:
-    """The data itself, at the default grid."""
+    """Audit the data itself, at the default grid."""
     return _identity("laplace-identity", None)
 
 
 def laplace_coarse() -> Audit:
-    """The data itself on a grid so coarse that rounding nearly doubles the distance."""
+    """Audit the data itself on a grid so coarse that rounding nearly doubles the distance."""
     return _identity("laplace-coarse-grid", COARSE)
 
 
 def laplace_vector() -> Audit:
-    """Five coordinates that all move, a fifth of alpha each, on a coarse grid."""
+    """Audit five coordinates that all move by a fifth of alpha, on a coarse grid."""
     moving, grid = 5, Fraction(1, 4)
     bound = Sensitivity(ALPHA, "an audit", moving=moving)
 
@@ -71,7 +71,7 @@ def laplace_vector() -> Audit:
 
 
 def laplace_by_blocks() -> Audit:
-    """A column in blocks."""
+    """Audit a column that is processed in blocks."""
 
     def sample(value: float, n: int) -> Outcomes:
         account = account_with(SecureNoise(), _adjacency())
@@ -85,7 +85,7 @@ def laplace_by_blocks() -> Audit:
 
 
 def laplace_of_a_number() -> Audit:
-    """One number, computed from several entries; the mechanism is called for every sample."""
+    """Audit one number computed from several entries; the mechanism is called for every sample."""
 
     def sample(entry: float, n: int) -> Outcomes:
         account = account_with(SecureNoise(), _adjacency())
@@ -111,7 +111,7 @@ def laplace_of_a_number() -> Audit:
 
 
 def laplace_on_its_grid() -> Audit:
-    """Every output is a whole number of public grid steps."""
+    """Audit that every output is a whole number of public grid steps."""
     grid = float(_one().default_grid())
 
     def possible(z: Outcomes) -> NDArray[np.bool_]:
@@ -122,7 +122,7 @@ def laplace_on_its_grid() -> Audit:
 
 
 def noise_repeats() -> Audit:
-    """A release drawn again on the same data differs: eight values, under 1e-20 by chance."""
+    """Audit that noise differs from run to run: eight values agree by chance below 1e-20."""
 
     def sample(n: int) -> Outcomes:
         draw = _sampler(None)
@@ -132,12 +132,12 @@ def noise_repeats() -> Audit:
 
 
 def noisy_max_any() -> Audit:
-    """Scores that move against each other: one up, the others down."""
+    """Audit scores that move against each other: one up, the others down."""
     return _noisy_max("noisy-max", monotone=False, others_move=-1.0)
 
 
 def noisy_max_monotone() -> Audit:
-    """Scores that all move the same way: one up, the others stay."""
+    """Audit scores that all move the same way: one up, the others stay."""
     return _noisy_max("noisy-max-monotone", monotone=True, others_move=0.0)
 
 

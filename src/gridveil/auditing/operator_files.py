@@ -1,4 +1,4 @@
-"""The small network of the replays in the files of operators, with copies of its private values."""
+"""Write the small network of the replays as XIIDM and PSS/E, with copies of its private values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPELLINGS: dict[str, Callable[[float], str]] = {
 
 
 def write_xiidm(path: Path, parts: Mapping[str, Values], show: Callable[[float], str]) -> None:
-    """The triangle as XIIDM; properties, aliases, names and results copy what is private."""
+    """Write the triangle as XIIDM; properties, aliases, names and results copy private values."""
     found = {**VALUES, **parts}
     draw, unit, line = (
         show if name in parts else str for name in ("load", "generator_limit", "capacity")
@@ -81,7 +81,7 @@ def write_xiidm(path: Path, parts: Mapping[str, Values], show: Callable[[float],
 
 
 def write_raw(path: Path, parts: Mapping[str, Values], show: Callable[[float], str]) -> None:
-    """The triangle as a PSS/E case; other ratings, names, results and comments copy it."""
+    """Write the triangle as a PSS/E case; ratings, names and comments copy private values."""
     found = {**VALUES, **parts}
     draw, unit, line = (
         show if name in parts else str for name in ("load", "generator_limit", "capacity")
@@ -110,6 +110,6 @@ def write_raw(path: Path, parts: Mapping[str, Values], show: Callable[[float], s
         f"0, 0, 0, 0, 1 / {note}"
         for (a, b, x), rating in zip(LINES, found["capacity"], strict=True)
     ]
-    # A rating of 0 stands for no limit.
+    # A rating of 0 means no limit.
     lines += ["1, 3, '2', 0.1, 9.0, 0, 0, 0, 0, 0, 0, 0, 0, 1", "0 / END OF BRANCH"]
     path.write_text("\n".join([*lines, "0 / END OF TRANSFORMER", "Q", ""]), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What audits stand on: made-up data, a ledger to throw away, accounts on it."""
+"""A scratch folder, throw-away ledgers and charged accounts for audits on made-up data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ EPSILON = Fraction(1)
 LOUD = Fraction(4)
 """The epsilon of releases whose outcomes are counted.
 
-Noise shrinks as epsilon grows, so a fault shows at any epsilon alike. But a frequency has to be far
-from that on the neighbour to prove anything: the same samples prove a larger share of 4 than of 1.
+Noise shrinks as epsilon grows, so a fault shows equally at any epsilon. But a frequency must differ
+much from that on the neighbour to prove anything: the same samples prove a larger share of 4 than
+of 1.
 """
 
 _MEMORY = Path("/dev/shm")
@@ -31,9 +32,9 @@ _names = (f"audit {number}" for number in itertools.count(1))
 
 @cache
 def scratch() -> Path:
-    """A folder of this process that goes when it ends; in memory where there is such a place.
+    """Make a folder that is deleted when this process ends; in memory if possible.
 
-    An audit charges a ledger thousands of times, and nobody needs these ledgers to be durable.
+    An audit charges a ledger thousands of times, and these ledgers need not be durable.
     """
     folder = tempfile.TemporaryDirectory(
         prefix="gridveil-audit-", dir=_MEMORY if _MEMORY.is_dir() else None
@@ -43,7 +44,7 @@ def scratch() -> Path:
 
 
 def throwaway_ledger() -> Ledger:
-    """A ledger that nobody needs; a new one after some calls, since old entries cost time."""
+    """Return a ledger to throw away; a new one after some calls, since old entries cost time."""
     return _ledger(next(_calls) // _ENTRIES)
 
 
@@ -53,18 +54,18 @@ def _ledger(number: int) -> Ledger:
 
 
 MADE_UP = "made-up data of an audit, released again and again"
-"""What the ledger is told of datasets that are one and the same."""
+"""The reason given to the ledger why the same data has another name."""
 
 
 def new_name() -> str:
-    """A dataset's name that was not used before."""
+    """Return a name for a dataset that was not used before."""
     return next(_names)
 
 
 def account_with(
     noise: SecureNoise, adjacency: Adjacency, epsilon: Fraction = Fraction(10**9)
 ) -> Account:
-    """A charged account that draws from this source; accounts of the same kind share a charge."""
+    """Make a charged account with this noise source; accounts of the same kind share a charge."""
     ledger, charge = _charged(adjacency, epsilon)
     return Account(Budget(epsilon), noise, [adjacency], ledger, charge)
 

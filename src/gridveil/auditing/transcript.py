@@ -1,19 +1,19 @@
-"""Listen to a release: what it asked, what it was told, and what it made of that.
+"""Record the noisy answers of a release (a transcript), and replay them on other data.
 
-A transcript holds every noisy answer of a release. Two attacks follow from it:
+Two attacks use transcripts:
 
-- **The likelihood ratio of the whole transcript.** An attacker who knows everything but one entry
-  runs the release on the other neighbour with the same noisy answers, sees what the true answers
-  would have been there, and compares how likely the noise is. No attack on the answers is better,
-  and whatever is published is made from them. If the noise is what it should be, no run at all may
-  have a log ratio above epsilon (`Ratio`); how often large ones occur tests the noise as well.
+- **The likelihood ratio of the whole transcript.** An attacker who knows everything except one
+  entry runs the release on the other neighbour with the same noisy answers, sees what the true
+  answers would have been there, and compares how likely the noise is. No attack on the answers is
+  better, and everything published is computed from them. With correct noise, no run at all may
+  have a log ratio above epsilon (`Ratio`); how often large ratios occur tests the noise as well.
 - **Replay.** What is published is a function of the noisy answers and of public data. So a replay
   of the same answers must publish the same bytes on *any* private data. If it does not, something
-  looked past the mechanisms: a restoration that peeks, a solver that remembers, a filter, a copied
-  column, a refusal. This check is exact: it has no false alarms and needs few runs.
+  bypassed the mechanisms: a restoration that read private data, a solver that kept some, a filter,
+  a copied column, a refusal. This check is exact: it has no false alarms and needs few runs.
 
-Both pass a noise source of their own to the plan of a release (``plan.charge(..., noise=...)``).
-That is for audits, which run on made-up data; nothing else imports this module.
+Both pass their own noise source to the plan of a release (``plan.charge(..., noise=...)``). That is
+for audits, which run on made-up data; nothing else imports this module.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from gridveil.privacy.noise import Integers, SecureNoise, listening
 Vector = NDArray[np.float64]
 Outcome = Mapping[str, bytes]
 Run = Callable[[SecureNoise], Outcome]
-"""A release of one dataset with a noise source: what it publishes, by name."""
+"""A function that releases one dataset with a noise source; returns what it publishes, by name."""
 
 Values = tuple[float, ...]
 """The private values of a dataset."""
 
-_ROUNDING = 1e-9  # of a sum of likelihoods
+_ROUNDING = 1e-9  # rounding error of a sum of likelihoods
 _NODES, _SHARES = np.polynomial.legendre.leggauss(64)
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """One use of noise: the true answer in grid steps, the scale, and what came out."""
+    """One use of noise: the true answer in grid steps, the scale, and the noisy answer."""
 
     kind: str
     values: Integers
@@ -53,7 +53,7 @@ class Asked:
     answer: Integers | int
 
     def log_likelihood(self) -> float:
-        """Of what came out, up to a constant that depends on the scale alone."""
+        """Compute the log likelihood of the noisy answer, up to a constant of the scale."""
         if self.kind == "laplace":
             return -float(np.abs(self.answer - self.values).sum()) / self.scale
         with np.errstate(divide="ignore"):
@@ -62,43 +62,43 @@ class Asked:
 
 @listening
 class Recorder(SecureNoise):
-    """The secure source, which notes what it did."""
+    """The secure noise source, which records what it did."""
 
     def __init__(self) -> None:
         self.transcript: list[Asked] = []
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """Add noise, and note it."""
+        """Add noise, and record it."""
         answer = super().laplace(values, scale)
         self.transcript.append(Asked("laplace", values.copy(), scale, answer.copy()))
         return answer
 
     def noisy_max(self, scores: Integers, scale: float) -> int:
-        """Choose, and note it."""
+        """Choose an index, and record it."""
         answer = super().noisy_max(scores, scale)
         self.transcript.append(Asked("noisy max", scores.copy(), scale, answer))
         return answer
 
 
 class Departure(GridveilError):
-    """A replayed release asked for something else than the first one: it used private data."""
+    """A replayed release asked another question than the recorded one: it used private data."""
 
 
 @listening
 class Replayer(SecureNoise):
-    """Gives the answers of a transcript again, whatever the data, and notes the true ones.
+    """Returns the answers of a transcript again, whatever the data, and records the true ones.
 
-    How long vectors are cut into blocks is not part of a question: noise is drawn entry by entry.
+    Long vectors may be cut into other blocks than before: noise is drawn entry by entry.
     """
 
     def __init__(self, past: Sequence[Asked]) -> None:
         self._past = joined(past)
-        self._given = 0  # how much of the first of them
+        self._given = 0  # how many numbers of the first one were returned
         self.transcript: list[Asked] = []
         self.departed = False
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """The noisy answers of the transcript."""
+        """Return the noisy answers of the transcript."""
         past = self._next("laplace", scale)
         found = np.ravel(past.answer)[self._given : self._given + values.size]
         if found.size < values.size:
@@ -111,7 +111,7 @@ class Replayer(SecureNoise):
         return answer
 
     def noisy_max(self, scores: Integers, scale: float) -> int:
-        """The choice of the transcript."""
+        """Return the choice of the transcript."""
         past = self._next("noisy max", scale)
         if past.values.shape != scores.shape:
             self._depart()
@@ -121,7 +121,7 @@ class Replayer(SecureNoise):
 
     @property
     def faithful(self) -> bool:
-        """Whether all that was asked before was asked again, and nothing else."""
+        """Whether exactly the questions of the transcript were asked again."""
         return not self.departed and not self._past
 
     def _next(self, kind: str, scale: float) -> Asked:
@@ -136,7 +136,7 @@ class Replayer(SecureNoise):
 
 
 def joined(transcript: Sequence[Asked]) -> list[Asked]:
-    """A transcript with answers that follow each other at one scale put into one."""
+    """Join consecutive Laplace answers of a transcript that have the same scale."""
     found: list[Asked] = []
     for one in transcript:
         last = found[-1] if found else None
@@ -149,7 +149,7 @@ def joined(transcript: Sequence[Asked]) -> list[Asked]:
 
 
 def likelihood_pair(words: str, one: Run, other: Run) -> Pair:
-    """Two neighbours whose outcomes are log likelihood ratios of whole transcripts."""
+    """Make a pair of neighbours whose outcomes are log likelihood ratios of transcripts."""
     return Pair(
         words,
         lambda n: np.array([log_ratio(one, other) for _ in range(n)]),
@@ -158,7 +158,7 @@ def likelihood_pair(words: str, one: Run, other: Run) -> Pair:
 
 
 def log_ratio(here: Run, there: Run) -> float:
-    """Run a release; how much likelier are its noisy answers here than there?"""
+    """Run a release here, and compute the log of how much likelier its answers are than there."""
     replayed = _both(here, there)
     if replayed is None:
         return np.inf
@@ -166,9 +166,9 @@ def log_ratio(here: Run, there: Run) -> float:
 
 
 def distance(one: Run, other: Run) -> float:
-    """How far the true answers of two neighbours are apart, in scales of their noise.
+    """Compute how far apart the true answers of two neighbours are, in scales of their noise.
 
-    Of one training run: answers that depend on earlier noisy ones change from run to run.
+    This is from one training run: answers that depend on earlier noisy ones change between runs.
     """
     replayed = _both(one, other)
     if replayed is None:
@@ -183,7 +183,7 @@ def distance(one: Run, other: Run) -> float:
 def worst_neighbours(
     run: Callable[[Values, SecureNoise], Outcome], pairs: Sequence[tuple[Values, Values]]
 ) -> tuple[Values, Values]:
-    """The neighbours whose answers are furthest apart in one training run."""
+    """Find the neighbours whose answers are furthest apart in one training run."""
     return max(pairs, key=lambda pair: distance(partial(run, pair[0]), partial(run, pair[1])))
 
 
@@ -193,7 +193,7 @@ def _both(here: Run, there: Run) -> tuple[list[Asked], list[Asked]] | None:
     replayer = Replayer(recorder.transcript)
     try:
         there(replayer)
-    except GridveilError:  # mechanisms make an abort of what a noise source raises
+    except GridveilError:  # mechanisms turn a noise source's error into an abort
         if not replayer.departed:
             raise
     if not replayer.faithful:
@@ -205,17 +205,17 @@ def _both(here: Run, there: Run) -> tuple[list[Asked], list[Asked]] | None:
 class Ratio:
     """Audit that no log likelihood ratio is above epsilon, on any of many pairs of neighbours.
 
-    It takes the noise source at its word, which `Frequency` does not, and finds in a few runs
-    what depends on sensitivities, scales and how epsilon is divided.
+    It trusts the noise source, which `Frequency` does not, and finds faults of sensitivities,
+    scales and the division of epsilon in a few runs.
 
     Parameters
     ----------
     name, claimed
         What is audited, and its epsilon.
     pairs
-        The release on both of two neighbours.
+        The release on both neighbours of each pair.
     sizes
-        How many runs to make, on one pair after the other.
+        How many runs to make, taking the pairs in turn.
     """
 
     name: str
@@ -224,7 +224,7 @@ class Ratio:
     sizes: Sizes
 
     def run(self, *, fast: bool, error: float) -> Verdict:
-        """Look for the largest ratio."""
+        """Find the largest ratio."""
         samples = self.sizes.at(fast=fast)
         largest = 0.0
         for k in range(samples):
@@ -245,7 +245,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Replay:
-    """Audit that the same noisy answers publish the same bytes, on whatever private data.
+    """Audit that the same noisy answers publish the same bytes on any private data.
 
     Parameters
     ----------
@@ -256,9 +256,9 @@ class Replay:
     sizes
         How many replays to make.
     words
-        What each dataset is called, to say which two differed.
+        The names of the datasets, to say which two differed.
     refused
-        Whether all of them are meant to be refused, which is an output too.
+        Whether all of them must be refused; a refusal is an output too.
     """
 
     name: str
@@ -304,17 +304,17 @@ class Replay:
 
 
 def came_to_its_end(outcome: Outcome) -> bool:
-    """Whether this was a release, and neither a refusal nor a command that failed."""
+    """Say whether this was a complete release: not a refusal, and not a failed command."""
     return "refusal" not in outcome and outcome.get("exit code", b"0") == b"0"
 
 
 def differ(name: str, first: Outcome, again: Outcome) -> bool:
-    """Whether a part is not the same in two outcomes, or is missing from one."""
+    """Say whether a part differs between two outcomes, or is missing from one."""
     return first.get(name) != again.get(name)
 
 
 def published(run: Run, noise: SecureNoise) -> Outcome:
-    """What a release publishes; a refusal is an output like any other."""
+    """Run a release, and return what it publishes; a refusal is an output like any other."""
     try:
         return run(noise)
     except GridveilError as refusal:
@@ -322,11 +322,11 @@ def published(run: Run, noise: SecureNoise) -> Outcome:
 
 
 def choice_probability(scores: Integers, scale: float, chosen: int) -> float:
-    """How often noisy max with exponential noise chooses an index.
+    """Compute the probability that noisy max with exponential noise chooses an index.
 
     ``P = int_0^1 prod_j (1 - t exp((s_j - s_i)/scale))+ dt`` over the others ``j``, with
-    ``t = exp(-x)`` for the noise ``x`` of the chosen one. Up to where it vanishes this is a
-    polynomial in ``t``: the quadrature is exact for up to 128 scores.
+    ``t = exp(-x)`` for the noise ``x`` of the chosen one. Up to the point where it vanishes, this
+    is a polynomial in ``t``: the quadrature is exact for up to 128 scores.
     """
     gaps = (np.delete(scores, chosen) - scores[chosen]) / scale
     end = float(np.exp(-max(0.0, float(gaps.max(initial=0.0)))))

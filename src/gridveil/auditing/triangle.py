@@ -1,8 +1,8 @@
-"""A network of three buses, and what can be private in it.
+"""The network of the audits, with three buses, and choices of what is private in it.
 
-The cheap unit sits behind a line that is too small, so that costs move with capacities and loads.
-The case text carries copies of every private value (other ratings, reactive power, results, a
-comment): a replay finds any that reaches a bundle.
+The cheap unit is behind a line that is too small, so that costs depend on capacities and loads.
+The case text has copies of every private value (other ratings, reactive power, results, a
+comment): a replay finds any of them that reaches a bundle.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ LINES = ((1, 2, 0.1), (2, 3, 0.1), (1, 3, 0.2))
 
 @dataclass(frozen=True)
 class Secret:
-    """What is private in an audit.
+    """A choice of what is private in an audit.
 
     Parameters
     ----------
     name
-        What audits of it are called.
+        Its name in the audits' names.
     parameters
         The private parameters, in their order.
     options
@@ -58,9 +58,9 @@ class Secret:
     total
         Whether neighbours have the same total: then two entries move against each other.
     share
-        Alpha as a share of each value; None for amounts, `ALPHAS`.
+        Alpha as a share of each value; None for the amounts of `ALPHAS`.
     classes
-        Steps by public class, and the class of every entry, by its place among them.
+        Steps by public class, and for every entry the place of its class among them.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Secret:
 
     @property
     def request(self) -> dict[str, Any]:
-        """What a release is asked for."""
+        """The arguments of the release."""
         return {
             "parameter": self.parameters,
             "alpha": {name: self._alpha(name) for name in self.parameters},
@@ -92,11 +92,11 @@ class Secret:
 
     @property
     def needs(self) -> str | None:
-        """The package that a release needs, if it is an optional one."""
+        """The optional package that a release needs, if any."""
         return "casadi" if self.options.get("ac") else None
 
     def parts(self, private: Values) -> dict[str, Values]:
-        """Private values by parameter."""
+        """Divide private values by parameter."""
         found, start = {}, 0
         for name in self.parameters:
             found[name] = private[start : start + len(VALUES[name])]
@@ -104,7 +104,7 @@ class Secret:
         return found
 
     def neighbours(self) -> list[tuple[Values, Values]]:
-        """The case's own values, and each of them moved by alpha either way."""
+        """Return pairs of the case's own values and one value moved by alpha, up or down."""
         if self.share is not None:
             factors = 1 + float(self.share) * np.eye(len(self.values))
             moved = [self.values * factor**sign for factor in factors for sign in (1, -1)]
@@ -119,7 +119,7 @@ class Secret:
         return [(self.values, other) for other in moved]
 
     def far(self) -> tuple[Values, Values]:
-        """Two datasets that could hardly differ more; with the same total where it is public."""
+        """Return two very different datasets, with the same total if it is public."""
         base = np.array(self.values)
         other = base[::-1] if self.total else 0.4 * base
         return self.values, tuple(other.tolist())
@@ -152,7 +152,7 @@ SECRETS = {
 
 @cache
 def triangle(secret: str, private: Values) -> grid.Network:
-    """The network with these private values, read from its text."""
+    """Read the network with these private values from its text."""
     path = scratch() / "triangle.m"
     path.write_text(triangle_text(SECRETS[secret].parts(private)), encoding="utf-8")
     return grid.read_case(path)
@@ -164,16 +164,16 @@ def triangle_text(
     *,
     curves: bool = False,
 ) -> str:
-    """The network as a MATPOWER case, with copies of its values wherever they could be.
+    """Write the network as a MATPOWER case, with copies of private values wherever possible.
 
     Parameters
     ----------
     given
         Values by parameter, in place of the network's own.
     show
-        How a number is written that is given, or that follows from one that is.
+        Writes a number that is given, or that depends on one that is.
     curves
-        Give each cost as a curve of two points at the unit's limits, taken from a public parabola.
+        Write each cost as a curve of two points at the unit's limits, taken from a public parabola.
     """
     found = {**VALUES, **given}
     rating, power, limit, price = (
@@ -213,7 +213,7 @@ def triangle_text(
 
 
 def reactive_loads(given: Mapping[str, Values]) -> Values:
-    """Reactive loads: those that are given, else a copy of the active ones."""
+    """Return the reactive loads that are given, or a multiple of the active ones."""
     copies = tuple(0.3 * load for load in given.get("load", VALUES["load"]))
     return given.get("reactive_load", copies)
 

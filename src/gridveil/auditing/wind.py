@@ -1,9 +1,9 @@
 """Audits of wind releases: each query against its own epsilon, and whole releases.
 
-Six records and three features are few enough for every number of a release to be attacked. The
-worst neighbours are looked for among all records, at both ends of their range: a training run
-shows how far each one moves the answers. For the loss that finds records that are all 0 but one
-of low leverage, which the regression can't follow.
+Six records and three features are few enough to attack every number of a release. The worst
+neighbours are searched among all records, at both ends of their range: a training run shows how far
+each one moves the answers. For the loss this finds records that are all 0 except one of low
+leverage, which the regression can't follow.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RIDGE = 1e-3
 METHODS = ("laplace", "wpo", "tuned")
 
 _STEP = float(ALPHA)
-# Private data that could hardly differ more: replays must not tell them apart.
+# Very different private data, on which replays must give the same output.
 _FAR = ((0.0,) * len(SPEED), (1.0, 0.0, 0.37, 1.0, 0.9, 0.1))
 _QUERIES = Sizes(400, 6_000)
 _RATIOS = Sizes(24, 600)
@@ -67,17 +67,17 @@ _REPLAYS = Sizes(2, 30)
 
 
 def weights() -> Audit:
-    """The weights of the regression: a vector in which every coordinate moves."""
+    """Audit the weights of the regression: a vector in which every coordinate moves."""
     return _query("wind-weights", lambda fits: weights_query(fits, [np.eye(3)] * len(fits), ALPHA))
 
 
 def loss() -> Audit:
-    """The loss of the regression: a norm."""
+    """Audit the loss of the regression: a norm."""
     return _query("wind-loss", lambda fits: loss_query(fits, ALPHA))
 
 
 def spread() -> Audit:
-    """The spread about a curve, here one at 0."""
+    """Audit the spread about a curve, here the curve 0."""
     radius = Fraction(1, 4)
     return _query("wind-spread", lambda fits: spread_query(fits, [np.zeros(3)], radius, ALPHA))
 
@@ -98,7 +98,7 @@ def _query(name: str, make: Ask) -> Audit:
 
 
 def answers(method: str) -> Audit:
-    """All noisy answers of a release, by their likelihood ratio."""
+    """Audit how often each likelihood ratio of a release's noisy answers occurs."""
     one, other = _worst_release(method)
     run = partial(_published, method, False, epsilon=LOUD)
     pair = likelihood_pair(_words(one, other), partial(run, one), partial(run, other))
@@ -106,7 +106,7 @@ def answers(method: str) -> Audit:
 
 
 def ratios(method: str, *, turbines: bool = False) -> Audit:
-    """All noisy answers of a release, on every pair of neighbours."""
+    """Audit the likelihood ratios of all noisy answers of a release, on all pairs of neighbours."""
     run = partial(_published, method, turbines, plan=_FAR[0])
     pairs = [(partial(run, one), partial(run, other)) for one, other in _neighbours(_alpha(method))]
     name = f"wind-{method}-{'turbines' if turbines else 'ratio'}"
@@ -114,7 +114,7 @@ def ratios(method: str, *, turbines: bool = False) -> Audit:
 
 
 def outputs(method: str) -> Audit:
-    """The released records, by an attacker who knows every record but one."""
+    """Audit the released records with an attacker who knows every record except one."""
     one, other = _worst_release(method)
     pair = Pair(
         _words(one, other),
@@ -125,7 +125,7 @@ def outputs(method: str) -> Audit:
 
 
 def twice() -> Audit:
-    """Two releases of the same records: together they have the sum of their epsilons."""
+    """Audit two releases of the same records, which together have the sum of their epsilons."""
     one, other = _worst_release("laplace")
     shares = LOUD / 4, LOUD * 3 / 4
 
@@ -140,12 +140,12 @@ def twice() -> Audit:
 
 
 def replays(method: str) -> Audit:
-    """The whole bundle, on private data that could hardly differ more."""
+    """Audit that the whole bundle is the same on very different private data."""
     return Replay(f"wind-{method}-replay", [partial(_bundle, method, p) for p in _FAR], _REPLAYS)
 
 
 def _attacks(one: Power, other: Power) -> list[Attack]:
-    """The ratio of plain Laplace noise, and a classifier of all that can be computed."""
+    """Return two attacks: the ratio of plain Laplace noise, and a classifier on features."""
     ratio = laplace_ratio(np.array(one), np.array(other), 1.0)
     return [known(ratio), linear(partial(_features, ratio=ratio))]
 
@@ -196,9 +196,9 @@ def _release(
 
 @cache
 def _plan(method: str, power: Power, turbines: bool, epsilon: Fraction) -> wind.WindPlan:
-    """Plan a release of these records once: the plan takes far longer than the release.
+    """Plan a release of these records once, since planning takes far longer than the release.
 
-    Each neighbour has a plan of its own, so one that used private data would still show.
+    Each neighbour has its own plan, so a plan that used private data would still be found.
     """
     return wind.plan(
         _records(power, turbines=turbines),
@@ -211,7 +211,7 @@ def _plan(method: str, power: Power, turbines: bool, epsilon: Fraction) -> wind.
 
 
 def _plan_like(known: wind.WindPlan, power: Power, turbines: bool) -> wind.WindPlan:
-    """The plan of other records with the same public part."""
+    """Make the plan of other records with the same public part."""
     records = _records(power, turbines=turbines)
     (adjacency,) = known.terms.adjacency
     fits = fit_records(records, FEATURES, RIDGE)
@@ -231,13 +231,13 @@ def _plan_like(known: wind.WindPlan, power: Power, turbines: bool) -> wind.WindP
 
 
 def _worst_release(method: str) -> tuple[Power, Power]:
-    """The neighbours that a release moves most; one plan is good enough for training."""
+    """Find the neighbours whose answers differ most; one plan is good enough for training."""
     run = partial(_published, method, False, plan=_FAR[0])
     return worst_neighbours(run, _neighbours(_alpha(method)))
 
 
 def _alpha(method: str) -> Fraction:
-    """Synthetic records protect the whole range; the others a part of it."""
+    """Return alpha: the method synthetic protects the whole range, the others a part of it."""
     return Fraction(1) if method == "synthetic" else ALPHA
 
 

@@ -1,4 +1,4 @@
-"""Twin files of wind power records, in every format, type and spelling of power."""
+"""Audits with twin files of wind power records, in every format, type and spelling of power."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POWER: dict[str, Power] = {
     "falling": (1000, 990, 980, 970, 960, 950, 940, 930),
 }
 WHOLE = tuple(words for words, power in POWER.items() if all(type(p) is int for p in power))
-"""Those that are whole numbers."""
+"""The kinds of power that are whole numbers."""
 
 SPELLINGS: dict[str, Callable[[float], str]] = {
     "100": lambda p: f"{p:.0f}",
@@ -68,9 +68,9 @@ TYPES = (
 )
 """Types that a column of the same power may have."""
 
-_LONG = 70_000  # rows: too many to be held, and several of the blocks that a reader takes
+_LONG = 70_000  # rows: too many to keep in memory, so that a reader takes several blocks
 
-_FAST = {"csv-stream": 1}  # replays where one takes a second; all others by default
+_FAST = {"csv-stream": 1}  # replays in a fast audit, for formats whose replay takes a second
 
 _NAMED = ("--speed", "speed", "--power", "power", "--alpha", "10%")
 _ONE = ("--capacity", str(CAPACITY))
@@ -78,7 +78,7 @@ _TWO = ("--capacity", "A=1000", "--capacity", "B=500", "--turbine", "turbine", "
 
 
 def command(method: str, *options: str) -> Command:
-    """Release records of such columns."""
+    """Return the command that releases these files."""
     return Command(("wind", "release"), (*_NAMED, "--method", method, *options))
 
 
@@ -108,13 +108,13 @@ def csv_text(
 
 
 def write_text(path: Path, text: Callable[[], bytes]) -> None:
-    """Write text as it is, or compressed if the name says so."""
+    """Write text, compressed if the file's name ends in .gz."""
     made = text()
     path.write_bytes(gzip.compress(made, mtime=0) if path.suffix == ".gz" else made)
 
 
 def _texts(delimiter: str = ",") -> dict[str, Write]:
-    """Every kind of values, every spelling and every order; not all combinations of them."""
+    """Return writers for every kind of values, spelling and order, but not all combinations."""
     some = POWER["halves"]
     texts = {words: partial(csv_text, power) for words, power in POWER.items()}
     texts |= {f"as {words}": partial(csv_text, some, spelling=s) for words, s in SPELLINGS.items()}
@@ -126,7 +126,7 @@ def _texts(delimiter: str = ",") -> dict[str, Write]:
 
 
 def csv_plain() -> Twins:
-    """Nothing but speed is public: rows of the same speed have no order of their own."""
+    """Make twins in which only speed is public, so that rows of the same speed have no order."""
     return Twins("records.csv", command("laplace", *_ONE), _texts())
 
 
@@ -135,17 +135,17 @@ COMMAS = ("--decimal", ",", "--encoding", "utf-16")
 
 
 def csv_packed() -> Twins:
-    """Compressed UTF-16 with semicolons and decimal commas, two turbines, a key, the regression."""
+    """Make compressed UTF-16 twins with semicolons and decimal commas, two turbines and a key."""
     return Twins("records.csv.gz", command("wpo", *_TWO, *COMMAS), _texts(";"))
 
 
 def csv_synthetic() -> Twins:
-    """Records drawn anew, from sums over records of two turbines."""
+    """Make twins of two turbines for the method synthetic."""
     return Twins("records.csv", command("synthetic", *_TWO, "--alpha", "100%"), _texts())
 
 
 def csv_streamed() -> Twins:
-    """So long that it is read in blocks, whose ends depend on how long the text is."""
+    """Make twins so long that they are read in blocks, whose ends depend on the text's length."""
     power = [POWER["halves"][at % len(SPEED)] for at in range(_LONG)]
     texts = {
         words: partial(write_text, text=partial(csv_text, power, spelling=SPELLINGS[words]))
@@ -158,7 +158,7 @@ def csv_streamed() -> Twins:
 
 
 def power_column(power: Sequence[float], kind: pa.DataType) -> pa.Array:
-    """Power in one of the types that a column may have."""
+    """Make a column of power of one type."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_string(plain) or pa.types.is_large_string(plain):
         return pa.array([f"{p:g}" for p in power], plain)
@@ -167,7 +167,7 @@ def power_column(power: Sequence[float], kind: pa.DataType) -> pa.Array:
 
 
 def records_table(power: Sequence[float], kind: pa.DataType) -> pa.Table:
-    """Records as an Arrow table."""
+    """Make an Arrow table of records."""
     return pa.table(
         {
             "hour": range(len(power)),
@@ -180,8 +180,8 @@ def records_table(power: Sequence[float], kind: pa.DataType) -> pa.Table:
 
 
 def typed_tables() -> dict[str, pa.Table]:
-    """Every type, every kind of values, and every order."""
-    # Not below 0, which some types can't hold, and halves that whole ones cut.
+    """Make tables of every type, every kind of values, and every order."""
+    # Halves: none is below 0, which some types can't hold, and types of whole numbers cut them.
     found = {f"{kind}": records_table(POWER["halves"], kind) for kind in TYPES}
     found |= {words: records_table(power, pa.float64()) for words, power in POWER.items()}
     found |= {f"{words} int64": records_table(POWER[words], pa.int64()) for words in WHOLE}
@@ -196,13 +196,13 @@ def _write_arrow(path: Path, table: pa.Table) -> None:
 
 
 def parquet() -> Twins:
-    """Parquet as Arrow writes it; its types and statistics are those of the values."""
+    """Make twins in Parquet as Arrow writes it, with types and statistics of the values."""
     writers = {words: partial(_write_arrow, table=one) for words, one in typed_tables().items()}
     return Twins("records.parquet", command("laplace", *_ONE), writers)
 
 
 def parquet_of_pandas() -> Twins:
-    """CSV that pandas read, whose types it inferred, with two turbines and the regression."""
+    """Make twins in Parquet from CSV whose types pandas inferred, with two turbines."""
     texts = {words: partial(csv_text, power) for words, power in POWER.items()}
     texts |= {
         f"as {words}": partial(csv_text, POWER["whole numbers"], spelling=SPELLINGS[words])
@@ -230,7 +230,7 @@ FILES: dict[str, Callable[[], Twins]] = {
 
 
 def audit(kind: str) -> Audit:
-    """The replays of one format."""
+    """Audit one format, by replays."""
     return replays(f"file-wind-{kind}", FILES[kind]().runs(), fast=_FAST.get(kind))
 
 

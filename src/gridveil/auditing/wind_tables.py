@@ -1,4 +1,4 @@
-"""Twin tables of wind power records: pandas, polars and Arrow, through the Python interface.
+"""Audits with twin tables of wind power records: pandas, polars and Arrow, in Python.
 
 The released table (`release.data`) is compared as well, with its types.
 """
@@ -30,7 +30,7 @@ from gridveil.privacy.noise import SecureNoise
 
 
 def release_table(table: Any, noise: SecureNoise) -> Outcome:
-    """Release a table with this noise: bundle, ledger, screen, and the released table."""
+    """Release a table with this noise; return bundle, ledger, screen and the released table."""
     with workplace() as place:
         with listened() as heard:
             records = wind.read_records(
@@ -47,7 +47,7 @@ def release_table(table: Any, noise: SecureNoise) -> Outcome:
 
 
 def _released(table: Any) -> dict[str, bytes]:
-    """A table's values, and everything that a program can see of its types."""
+    """Return a table's values, and everything that a program can see of its types."""
     if isinstance(table, pa.Table):
         kinds, values = table.schema.to_string(), str(table.to_pydict())
     else:
@@ -61,7 +61,7 @@ def _released(table: Any) -> dict[str, bytes]:
 
 
 def pandas_tables() -> dict[str, Any]:
-    """NumPy's types, pandas' own, Arrow's, and objects."""
+    """Make pandas tables with types of NumPy, pandas and Arrow, and with objects."""
     import pandas as pd
 
     some, halves = POWER["whole numbers"], POWER["halves"]
@@ -93,7 +93,7 @@ def pandas_tables() -> dict[str, Any]:
 
 
 def polars_tables() -> dict[str, Any]:
-    """The types of polars."""
+    """Make polars tables with all its types."""
     import polars as pl
 
     some, halves = POWER["whole numbers"], POWER["halves"]
@@ -134,11 +134,11 @@ TABLES: dict[str, tuple[str | None, Callable[[], dict[str, Any]]]] = {
     "pandas": (None, pandas_tables),
     "polars": ("polars", polars_tables),
 }
-"""Twins by library: the package that they need, and how they are made."""
+"""Twins by library: the package that they need, and the function that makes them."""
 
 
 def audit(library: str) -> Audit:
-    """The replays of one library's tables."""
+    """Audit one library's tables, by replays."""
     name = f"table-wind-{library}"
     needs, make = TABLES[library]
     return installed(name, needs, lambda: replays(name, _runs(make())))
