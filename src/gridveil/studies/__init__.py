@@ -1,4 +1,4 @@
-"""Studies: the paper's figures reproduced with correct privacy, and ours beside them.
+"""Studies: the paper's figures with correct privacy, compared with GridVeil's own methods.
 
 A study works on public or made-up data with seeded noise. It is not a release.
 """
@@ -21,7 +21,7 @@ __all__ = ["Fig2", "Fig3", "Fig4", "Fig5", "Findings", "Plan", "Run", "Study", "
 
 
 def __getattr__(name: str) -> Any:
-    # On demand: a worker of one study loads what that study needs.
+    # Load on demand: a worker loads only the study that it runs.
     if name in __all__:
         return getattr(importlib.import_module(f"gridveil.studies.{name.lower()}"), name)
     raise AttributeError(f"module 'gridveil.studies' has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""The public stand-in for a network, its population, and what a grid run does with them.
+"""The public network of grid studies with its population, and the releases made from it.
 
-Real costs are worked out once and sent to every worker. A run begins with solvers of its own, so
-that it does not depend on the runs before it.
+Real costs are computed once and sent to every worker. A run starts with new solvers, so that it
+does not depend on the runs before it.
 """
 
 from __future__ import annotations
@@ -43,21 +43,24 @@ RANGE = (1.0, 1e6)
 
 BUILT_IN = {"rts96": None, "rts96-paper": "paper"}
 
-# A line counts as congested where its limit has a price, and broken where it is over by so much.
+# A line counts as congested if the price of its limit is above this ($/MWh), and a limit as broken
+# if the flow is above it by more than this (MW).
 _PRICED = 1e-4
 _OVER = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A public network with models that it serves, and others like them that no release sees.
+    """A public network with models that it serves, and other such models that no release uses.
 
     Parameters
     ----------
+    network, population, unseen
+        The network, its models, and the other models.
     lipschitz, ends
         Costs of the models on the network at the price of the cost queries, and their public range.
     real, unseen_real
-        The models on the network: costs, and prices of buses and lines.
+        Solutions of both populations on the real network: costs, and prices of buses and lines.
     """
 
     network: Network
@@ -70,12 +73,12 @@ class Case:
 
 
 def make_case(source: str, models: int, seed: int, spread: float = 0.125) -> Case:
-    """Read a network, sample models about it, and solve those that it serves.
+    """Read a network, sample models of it, and solve those that it serves.
 
     Raises
     ------
     InputError
-        If the network can't be used, or serves too few of the models that are sampled.
+        If the network can't be used, or serves too few of the sampled models.
     """
     network = _network(source)
     population, real = _served(network, models, seed, spread)
@@ -96,7 +99,7 @@ def _network(source: str) -> Network:
 def _served(
     network: Network, models: int, seed: int, spread: float
 ) -> tuple[Population, Solutions]:
-    """Models that the network serves: the data is public, so they may be picked by that."""
+    """Sample models that the network serves; as the data is public, this may decide."""
     costs: tuple[float, float] | float = (
         (80.0, 100.0) if network.name.startswith("rts96") else 0.125
     )
@@ -119,14 +122,14 @@ def _served(
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Released capacities in MW, and in how many rounds the restoration failed."""
+    """Released capacities in MW, and the number of rounds whose restoration failed."""
 
     values: Floats
     failed: int
 
 
 class KnownCosts(CostQuery):
-    """The cost query of a public network: its real costs are known, and not worked out again."""
+    """The cost query of a public network, whose real costs are known and not computed again."""
 
     def __init__(
         self, problem: ReleaseProblem, alphas: dict[str, Fraction], case: Case, *, unit: float = 1.0
@@ -144,7 +147,7 @@ class KnownCosts(CostQuery):
 
 
 class OneCost(KnownCosts):
-    """The same query on data for which a model has this cost."""
+    """The cost query on data for which every model has one known cost."""
 
     def __init__(
         self, problem: ReleaseProblem, alphas: dict[str, Fraction], case: Case, cost: float
@@ -157,7 +160,7 @@ class OneCost(KnownCosts):
 
 
 class GridWorld:
-    """A case with its public preparations; what one worker keeps between runs."""
+    """A case with its plans, which one worker keeps between runs."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -183,7 +186,7 @@ class GridWorld:
         return Released(release.values, int(release.statement.body["settings"].get(FAILED, 0)))
 
     def lipschitz_costs(self, model: int, other: Floats) -> tuple[float, float]:
-        """The cost of one model at the price of the cost queries, here and at other capacities."""
+        """Compute one model's Lipschitz cost at the real capacities and at others."""
         one = take(self.case.population, np.array([model]))
         price = float(self.problem.price)
         here, there = (
@@ -195,7 +198,7 @@ class GridWorld:
         return float(here), float(there)
 
     def compare(self, released: Released, *, unseen: bool = False) -> dict[str, float]:
-        """How released capacities serve the models, and how far they are from the real ones."""
+        """Measure how well released capacities serve the models, and their errors."""
         case, values = self.case, released.values
         infeasible, found = self._solve(values, case.population)
         error = np.abs(found.cost - case.real.cost) / case.real.cost
@@ -214,9 +217,10 @@ class GridWorld:
         return measured
 
     def _solve(self, values: Floats, models: Population) -> tuple[float, Solutions]:
-        """Percent of models that are infeasible, and all with limits that can be broken.
+        """Return the percentage of infeasible models, and solutions that may break limits.
 
-        A model that breaks a limit at the penalty may still have a dear solution that breaks none.
+        A model that breaks a limit at the penalty may still have an expensive solution that breaks
+        none.
         """
         network = self.public.with_values(values)
         keep = ("overload", "nodal_price", "line_price")
@@ -229,7 +233,7 @@ class GridWorld:
         return 100 * float((~np.isfinite(strict.cost)).sum()) / models.size, found
 
     def _plan(self, alpha: Fraction, epsilon: Fraction, method: str, rounds: int) -> GridPlan:
-        """The plan of a release that leaves everything but the rounds as it is."""
+        """Return the plan of a release, made once for each setting."""
         key = alpha, epsilon, method, rounds
         if key not in self._plans:
             options: dict[str, Any] = {}
@@ -262,7 +266,7 @@ MEASURES = {
     "congestion": pa.float64(),
     "failed": pa.int64(),
 }
-"""What `GridWorld.compare` measures: percent, percent, MW, $/MWh, percent, and rounds."""
+"""The measures of `GridWorld.compare`: percent, percent, MW, $/MWh, percent, and rounds."""
 
 UNSEEN_MEASURES = {"unseen_infeasible": pa.float64(), "unseen_cost_error": pa.float64()}
 
@@ -278,6 +282,6 @@ def _congested(found: Solutions) -> NDArray[np.bool_]:
 
 
 def _agreement(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
-    """Percent of lines, congested in either, that are congested in both; over all models."""
+    """Compute the percentage of lines congested in either that are congested in both."""
     either = int((one | other).sum())
     return 100.0 * int((one & other).sum()) / either if either else 100.0

@@ -1,4 +1,4 @@
-"""The house style of the studies' figures: for a column of a paper, and for any colour vision."""
+"""The style of the studies' figures: sized for a paper's column, readable without colours."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ COLUMN, PAGE = 3.5, 7.16
 PURPLE, BLACK = "#CC79A7", INK
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""So that lines can be told apart without colours."""
+"""Markers that distinguish lines without colours."""
 
 BAND = (5.0, 95.0)
-"""Percentiles of runs that a band spans."""
+"""The percentiles of the runs that a band spans."""
 
 _DOTS_PER_INCH = 300
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Letters and lines for print; nothing outside changes."""
+    """Set fonts and lines for print, inside this context only."""
     import matplotlib as mpl
 
     wanted: dict[str, Any] = {
@@ -63,7 +63,7 @@ def style() -> Iterator[None]:
 def panels(
     rows: int, columns: int, *, width: float, height: float, **shared: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """A figure of several panels, as an array of axes. Call it, and draw, within `style`."""
+    """Make a figure of several panels, as an array of axes; call it, and draw, within `style`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=_DOTS_PER_INCH, layout="constrained")
@@ -74,7 +74,7 @@ def mean_and_band(
     axes: Axes, x: ArrayLike, runs: list[NDArray[np.float64]], *, colour: str, label: str,
     marker: str = "o",
 ) -> None:  # fmt: skip
-    """A line through the means of runs, and a band that holds 90% of them."""
+    """Draw a line through the means of runs, and a band that contains 90% of them."""
     place = np.asarray(x, dtype=np.float64)
     low, high = np.array([np.percentile(some, BAND) for some in runs]).T
     means = [some.mean() for some in runs]
@@ -83,7 +83,7 @@ def mean_and_band(
 
 
 def epsilon_axis(axes: Axes, epsilons: Sequence[float]) -> None:
-    """Make x an axis of these epsilons, evenly spaced by their ratios, and begin y at 0."""
+    """Make x a logarithmic axis with these epsilons as ticks, and start y at 0."""
     axes.set_xscale("log")
     axes.set_xticks(list(epsilons), [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
@@ -92,7 +92,7 @@ def epsilon_axis(axes: Axes, epsilons: Sequence[float]) -> None:
 
 
 def shades(count: int) -> list[str]:
-    """Blues from light to dark, for a few values of one quantity.
+    """Return blues from light to dark, for a few values of one quantity.
 
     >>> len(shades(3))
     3

@@ -1,7 +1,7 @@
 """The paper's figure of wind releases: real and released records for growing alpha.
 
-Each panel shows the run that has the median loss of all runs of its cell, so that none was chosen
-for its looks.
+Each panel shows the run with the median loss of all runs of its cell, so that none was selected for
+how it looks.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Fig2(TurbineStudy):
     methods: tuple[str, ...] = ("laplace", "wpo", "tuned")
 
     def cells(self) -> list[Cell]:
-        """One for each method and alpha."""
+        """One cell for each method and alpha."""
         return self.each(self.methods)
 
     def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
-        """One release."""
+        """Make one release, and measure it."""
         released = world.release(cell, seed)
         return {**world.compare(released), "power": released}
 
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
-        """A row of panels a method, a column an alpha."""
+        """Draw one row of panels per method, one column per alpha."""
         world = WindWorld(shared)
         with drawing.style():
             figure, axes = drawing.panels(
@@ -74,7 +74,7 @@ class Fig2(TurbineStudy):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Turbine) -> str:
-        """Loss and scatter of each panel."""
+        """Report loss and errors of each panel."""
         world = WindWorld(shared)
         rows = []
         for alpha in self.alphas:
@@ -114,7 +114,7 @@ class Fig2(TurbineStudy):
 
     def _panel(self, panel: Axes, world: WindWorld, row: Any, colour: str) -> None:
         turbine = world.turbine
-        # Dots as pixels: thousands of vector ones would make a file that is slow to open.
+        # Draw dots as pixels: thousands of vector dots make a file slow to open.
         dots: dict[str, Any] = {"marker": "o", "markersize": 1.1, "mew": 0, "ls": ""}
         dots["rasterized"] = True
         panel.plot(turbine.speed, turbine.power, color=GREY, alpha=0.5, **dots)
@@ -128,7 +128,7 @@ class Fig2(TurbineStudy):
         panel.set_ylim(-0.03, 1.03)
 
     def _legend(self, figure: Figure, first: NDArray[Any]) -> None:
-        """Real and released in the colours of all rows."""
+        """Add a legend of real and released records, in the colours of all rows."""
         from matplotlib.legend_handler import HandlerTuple
 
         real, _, real_curve, _ = first[0].lines

@@ -27,11 +27,11 @@ class Fig3(TurbineStudy):
     methods: tuple[str, ...] = ("laplace", "wpo", "tuned")
 
     def cells(self) -> list[Cell]:
-        """One for each method and alpha."""
+        """One cell for each method and alpha."""
         return self.each(self.methods)
 
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
-        """Loss against alpha."""
+        """Draw the loss against alpha."""
         real = WindWorld(shared).loss
         with drawing.style():
             figure, axes = drawing.panels(1, 1, width=drawing.COLUMN, height=2.5)
@@ -53,7 +53,7 @@ class Fig3(TurbineStudy):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Turbine) -> str:
-        """The losses in a table, and what they say."""
+        """Report the losses in a table, with a verdict on each method."""
         real = WindWorld(shared).loss
         rows = [
             [of_capacity(alpha)]

@@ -28,7 +28,7 @@ class Fig4(Study):
     Parameters
     ----------
     line
-        Which line, counted from 1. The results hold all lines, so that it can be changed.
+        The line to show, counted from 1. The results contain all lines, so it can be changed.
     """
 
     name = "fig4"
@@ -43,11 +43,11 @@ class Fig4(Study):
     line: int = 40
 
     def settings(self) -> dict[str, Any]:
-        """All but the line."""
+        """All settings except the line, which does not change the results."""
         return {key: value for key, value in super().settings().items() if key != "line"}
 
     def cells(self) -> list[Cell]:
-        """One for each version, alpha and T; certified has no T."""
+        """One cell for each version, alpha and T; certified has no T."""
         return [
             {"method": version, "alpha": alpha, "rounds": rounds, "epsilon": self.epsilon}
             for version in self.versions
@@ -56,7 +56,7 @@ class Fig4(Study):
         ]
 
     def prepare(self) -> Case:
-        """The paper's network and models."""
+        """Make the paper's network and models."""
         case = make_case("rts96-paper", self.models, self.data_seed)
         count = len(case.network.branches)
         if not 1 <= self.line <= count:
@@ -66,15 +66,15 @@ class Fig4(Study):
         return case
 
     def world(self, shared: Case) -> GridWorld:
-        """The case, ready for releases."""
+        """Prepare the case for releases."""
         return GridWorld(shared)
 
     def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
-        """One release."""
+        """Make one release."""
         return {"capacity": world.release(cell, seed).values}
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
-        """Boxes of each version against T, a panel an alpha."""
+        """Draw boxes of each version against T, one panel per alpha."""
         real = float(shared.network.branches.capacity[self.line - 1])
         with drawing.style():
             figure, axes = drawing.panels(
@@ -89,7 +89,7 @@ class Fig4(Study):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Case) -> str:
-        """Median, quartiles and band of every box."""
+        """Report median, quartiles and band of every box."""
         real = float(shared.network.branches.capacity[self.line - 1])
         rows = []
         for cell in self.cells():
@@ -172,8 +172,8 @@ class Fig4(Study):
 
 
 def _box(panel: Axes, values: NDArray[np.float64], place: float, colour: str) -> None:
-    """Quartiles as a box, 90% of the runs as whiskers."""
-    # Not boxplot, whose whiskers end at the last run inside the band.
+    """Draw the quartiles as a box, and 90% of the runs as whiskers."""
+    # The whiskers of `boxplot` would end at the last run inside the band.
     low, first, middle, third, high = np.percentile(
         values, [drawing.BAND[0], 25, 50, 75, drawing.BAND[1]]
     )

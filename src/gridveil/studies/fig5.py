@@ -39,7 +39,7 @@ class Fig5(Study):
     data_seed: int = 0
 
     def cells(self) -> list[Cell]:
-        """One for each version, alpha and T; certified has no T."""
+        """One cell for each version, alpha and T; certified has no T."""
         return [
             {"method": version, "alpha": alpha, "rounds": rounds, "epsilon": self.epsilon}
             for version in self.versions
@@ -48,19 +48,19 @@ class Fig5(Study):
         ]
 
     def prepare(self) -> Case:
-        """The paper's network and models."""
+        """Make the paper's network and models."""
         return make_case("rts96-paper", self.models, self.data_seed)
 
     def world(self, shared: Case) -> GridWorld:
-        """The case, ready for releases."""
+        """Prepare the case for releases."""
         return GridWorld(shared)
 
     def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
-        """One release, measured."""
+        """Make one release, and measure it."""
         return world.compare(world.release(cell, seed))
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
-        """A column of panels a version; a line an alpha."""
+        """Draw one column of panels per version, one line per alpha."""
         with drawing.style():
             figure, axes = drawing.panels(
                 len(_ROWS),
@@ -74,7 +74,7 @@ class Fig5(Study):
                 self._panel(panel, table, list(_ROWS)[i], self.versions[j])
                 letter = "abcdefghi"[i * len(self.versions) + j]
                 panel.set_title(f"({letter}) {NAMES[self.versions[j]]}", loc="left")
-            for panel in axes.flat:  # once all are drawn: panels of a row share their height
+            for panel in axes.flat:  # after all are drawn: panels of a row share their y axis
                 panel.set_ylim(bottom=0)
             for panel, version in zip(axes[-1], self.versions, strict=True):
                 panel.set_xlabel("any T" if version == "certified" else "iterations $T$")
@@ -86,7 +86,7 @@ class Fig5(Study):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Case) -> str:
-        """First and last T of each version, and what they say."""
+        """Report the first and last T of each version, with a verdict on each."""
         rows = []
         for version in self.versions:
             for alpha in self.alphas:

@@ -1,4 +1,4 @@
-"""How accurate a grid release will be, for choosing epsilon and alpha before any is spent."""
+"""Measure how accurate a grid release will be, to choose epsilon and alpha before spending any."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FrontierGrid(Study):
     Parameters
     ----------
     source
-        A built-in network or a file, and its digest.
+        A built-in network, or a file; `digest` is that of the file.
     """
 
     name = "frontier"
@@ -48,7 +48,7 @@ class FrontierGrid(Study):
     data_seed: int = 0
 
     def settings(self) -> dict[str, Any]:
-        """All but where a file is: it may be moved."""
+        """All settings except the path of a file, which may be moved."""
         known = super().settings()
         return known if self.digest is None else {**known, "source": "a file"}
 
@@ -61,19 +61,19 @@ class FrontierGrid(Study):
         ]
 
     def prepare(self) -> Case:
-        """The public network, and models about it."""
+        """Make the public network, and models of it."""
         return make_case(self.source, self.models, self.data_seed, self.spread)
 
     def world(self, shared: Case) -> GridWorld:
-        """The case, ready for releases."""
+        """Prepare the case for releases."""
         return GridWorld(shared)
 
     def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
-        """One release, measured on its models and on others."""
+        """Make one release, and measure it on its models and on others."""
         return world.compare(world.release(cell, seed), unseen=True)
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
-        """Three errors against epsilon, a line an alpha."""
+        """Draw three errors against epsilon, one line per alpha."""
         with drawing.style():
             figure, axes = drawing.panels(1, 3, width=drawing.PAGE, height=2.4, sharex=True)
             for panel, (measure, (title, unit)) in zip(axes[0], _PANELS.items(), strict=True):
@@ -96,7 +96,7 @@ class FrontierGrid(Study):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Case) -> str:
-        """The errors in a table, and how many models are not served."""
+        """Report the errors in a table, and how many models are not served."""
         measures = ("capacity_error", "cost_error", "price_error")
         rows = [
             [f"{epsilon:g}"]

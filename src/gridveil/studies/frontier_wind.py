@@ -1,4 +1,4 @@
-"""How accurate a wind release will be, for choosing epsilon and alpha before any is spent."""
+"""Measure how accurate a wind release will be, to choose epsilon and alpha before spending any."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GOOD = 0.1
-"""An error of the loss below this share of it counts as good in the words."""
+"""An error of the loss below this share of it counts as good in the summary."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FrontierWind(Study):
     data_seed: int = 0
 
     def settings(self) -> dict[str, Any]:
-        """All but where the file is: it may be moved."""
+        """All settings except the path of the file, which may be moved."""
         return {key: value for key, value in super().settings().items() if key != "source"}
 
     def cells(self) -> list[Cell]:
@@ -69,21 +69,21 @@ class FrontierWind(Study):
         ]
 
     def prepare(self) -> Turbine:
-        """The public stand-in."""
+        """Make or read the public records that stand in for the private ones."""
         if self.source is None:
             return curve_turbine(self.turbine, self.rows, self.noise, self.data_seed)
         return file_turbine(Path(self.source), *self.columns, self.capacity)
 
     def world(self, shared: Turbine) -> WindWorld:
-        """The regression on it."""
+        """Fit the regression to the records."""
         return WindWorld(shared)
 
     def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
-        """One release, measured."""
+        """Make one release, and measure it."""
         return world.compare(world.release(cell, seed))
 
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
-        """Three errors against epsilon, a line an alpha."""
+        """Draw three errors against epsilon, one line per alpha."""
         world = WindWorld(shared)
         with drawing.style():
             figure, axes = drawing.panels(1, 3, width=drawing.PAGE, height=2.4, sharex=True)
@@ -118,7 +118,7 @@ class FrontierWind(Study):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Turbine) -> str:
-        """The errors in a table, and the least epsilon that keeps the loss well."""
+        """Report the errors in a table, and the least epsilon with a small error of the loss."""
         world = WindWorld(shared)
         cells = {
             (alpha, epsilon): {

@@ -1,4 +1,4 @@
-"""Grid releases three ways: with the published code's noise, with correct noise, and certified."""
+"""Compare grid releases with the published code's noise, with correct noise, and certified."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PANELS = {
 
 @dataclass(frozen=True)
 class HonestGrid(Study):
-    """What the same settings give with the published noise, with correct noise, and certified."""
+    """Errors at the same settings with the published noise, with correct noise, and certified."""
 
     name = "honest-grid"
     measures: ClassVar = {**MEASURES, **UNSEEN_MEASURES}
@@ -64,19 +64,19 @@ class HonestGrid(Study):
         ]
 
     def prepare(self) -> Case:
-        """The paper's network and models."""
+        """Make the paper's network and models."""
         return make_case("rts96-paper", self.models, self.data_seed)
 
     def world(self, shared: Case) -> GridWorld:
-        """The case, ready for releases."""
+        """Prepare the case for releases."""
         return GridWorld(shared)
 
     def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
-        """One release, measured on its models and on others."""
+        """Make one release, and measure it on its models and on others."""
         return world.compare(world.release(cell, seed), unseen=True)
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
-        """Four measures: means as dots, 90% of the runs as whiskers."""
+        """Draw four measures: means as dots, 90% of the runs as whiskers."""
         with drawing.style():
             figure, axes = drawing.panels(1, len(_PANELS), width=drawing.PAGE, height=2.5)
             for panel, (measure, title) in zip(axes[0], _PANELS.items(), strict=True):
@@ -89,7 +89,7 @@ class HonestGrid(Study):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Case) -> str:
-        """The measures in a table, and the epsilon that each version really spends."""
+        """Report the measures in a table, and the epsilon that each version really spends."""
         rows = []
         for version in VERSIONS:
             for alpha in self.alphas:
@@ -122,10 +122,10 @@ class HonestGrid(Study):
         )
 
     def _spent(self, version: str) -> float:
-        """Epsilon that the noise of a version really stands for.
+        """Compute the epsilon that a version's noise really has.
 
-        Half of epsilon is for the capacities and a quarter for choosing models. The published
-        noise of scale ``alpha L / (epsilon 4 T)`` makes each of T costs worth ``4 T epsilon``.
+        Half of epsilon is for the capacities and a quarter for choosing models. With the published
+        noise of scale ``alpha L / (epsilon 4 T)`` each of T costs spends ``4 T epsilon``.
         """
         if version != "published":
             return self.epsilon

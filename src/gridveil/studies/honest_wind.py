@@ -1,7 +1,7 @@
-"""Wind releases three ways: as the published code makes them, as the paper proves, and tuned.
+"""Compare wind releases of the published code, of the paper's correct algorithm, and tuned.
 
-The losses look alike, and that is the point: what the published code saves in noise can be seen in
-its epsilon, not in a picture of its results.
+Their losses look alike, and that is the point: that the published code has too little noise shows
+in its epsilon, not in a picture of its results.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ VERSIONS = ("published", "wpo", "tuned")
 
 @dataclass(frozen=True)
 class HonestWind(TurbineStudy):
-    """What the same settings give with the published code's noise, and with correct noise."""
+    """Losses at the same settings with the published code's noise and with correct noise."""
 
     name = "honest-wind"
 
     def cells(self) -> list[Cell]:
-        """One for each version and alpha."""
+        """One cell for each version and alpha."""
         return self.each(VERSIONS)
 
     def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
-        """One release, by mechanisms or as the published code makes it."""
+        """Make one release, by mechanisms or as the published code does, and measure it."""
         if cell["method"] == "published":
             alpha, epsilon = float(cell["alpha"]), float(cell["epsilon"])
             return world.compare(published_wind(world, alpha, epsilon, seed))
         return super().run(world, cell, seed)
 
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
-        """The loss of all versions, and the epsilon that the loss really costs."""
+        """Draw the loss of all versions, and the epsilon that the noisy loss really spends."""
         world = WindWorld(shared)
         x = 100 * np.array(self.alphas)
         with drawing.style():
@@ -71,7 +71,7 @@ class HonestWind(TurbineStudy):
         return figure
 
     def words(self, table_: pd.DataFrame, shared: Turbine) -> str:
-        """Losses and epsilons, side by side."""
+        """Report losses and epsilons, side by side."""
         world = WindWorld(shared)
         rows = [
             [

@@ -1,8 +1,9 @@
-"""What a study is: cells of public settings, and many seeded runs of each.
+"""The base class of studies, and their plan: cells of public settings, each with many seeded runs.
 
-A run is fixed by its cell and its number: its seed is a hash of the study's seed and these two. So
-its result does not depend on who computes it, when, or what else is computed. The noise is seeded,
-and the data is public or made up: a study is not a release, and nothing in it is private.
+A run is determined by its cell and its number: its seed is a hash of the study's seed and these
+two. So its result does not depend on which process computes it, when, or what else is computed. The
+noise is seeded, and the data is public or made up: a study is not a release, and nothing in it is
+private.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Cell = Mapping[str, str | int | float]
-"""Public settings that a run is made with: method, alpha and the like."""
+"""The public settings of a run: method, alpha and the like."""
 
 Measures = dict[str, Any]
-"""What was measured in one run, by name."""
+"""The measures of one run, by name."""
 
 NOTE = "Seeded noise: a study, not a release. It carries no privacy guarantee."
 
@@ -38,7 +39,7 @@ _LIBRARIES = ("clarabel", "highspy", "numpy", "scipy")
 
 
 class Study(ABC):
-    """One study: what is varied, what a run does, and how the results are told.
+    """One study: what is varied, what a run does, and how the results are reported.
 
     A study is a frozen dataclass of public settings that can be pickled: workers get a copy.
     """
@@ -47,37 +48,37 @@ class Study(ABC):
     measures: ClassVar[Mapping[str, pa.DataType]]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides the results, ready for JSON."""
+        """Return everything that determines the results, ready for JSON."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @abstractmethod
     def cells(self) -> list[Cell]:
-        """The cells, in the order of the table. All have the same keys, and types of values."""
+        """List the cells in the order of the table; all have the same keys and types of values."""
 
     @abstractmethod
     def prepare(self) -> Any:
-        """What all runs share: public data, worked out once and sent to every worker."""
+        """Prepare what all runs share: public data, computed once and sent to every worker."""
 
     def world(self, shared: Any) -> Any:
-        """What one worker keeps between its runs. No run may leave a trace in it."""
+        """Make what one worker keeps between its runs; a run must not change later runs by it."""
         return shared
 
     @abstractmethod
     def run(self, world: Any, cell: Cell, seed: int) -> Measures:
-        """Do one run and measure it."""
+        """Make one run, and measure it."""
 
     @abstractmethod
     def draw(self, table: pd.DataFrame, shared: Any) -> Figure:
-        """The figure."""
+        """Draw the figure."""
 
     @abstractmethod
     def words(self, table: pd.DataFrame, shared: Any) -> str:
-        """What was found, in Markdown."""
+        """Write the summary, in Markdown."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: which cell, which number, and its own seed."""
+    """One run: the place of its cell, its number in the cell, and its seed."""
 
     place: int
     number: int
@@ -85,13 +86,13 @@ class Run:
 
     @property
     def key(self) -> tuple[int, int]:
-        """What tells it from the others."""
+        """The cell and number that identify the run."""
         return self.place, self.number
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A study with its number of runs a cell and its seed."""
+    """A study with its number of runs per cell and its seed."""
 
     study: Study
     runs: int
@@ -109,7 +110,7 @@ class Plan:
         return self.study.cells()
 
     def all_runs(self) -> list[Run]:
-        """Every run; all cells' first runs come first, so that the time left is well judged."""
+        """List every run; all cells' first runs come first, to estimate the time left well."""
         return [
             Run(place, number, run_seed(self.seed, cell, number))
             for number in range(self.runs)
@@ -118,19 +119,19 @@ class Plan:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the results: the cell, the run, and what was measured."""
+        """The columns of the results: the cell, the run, and the measures."""
         kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
         settings = {name: kinds[type(value)] for name, value in self.cells[0].items()}
         columns = {"cell": pa.int64(), **settings, "run": pa.int64(), "seed": pa.uint64()}
         return pa.schema({**columns, **self.study.measures})
 
     def row(self, run: Run, measured: Measures) -> dict[str, Any]:
-        """One row of the results."""
+        """Make one row of the results."""
         known = {"cell": run.place, "run": run.number, "seed": run.seed}
         return {**known, **self.cells[run.place], **measured}
 
     def header(self) -> dict[str, Any]:
-        """What must be the same for runs to belong in one table."""
+        """Return the facts that must be equal for runs to belong in one table."""
         return {
             "note": NOTE,
             "format": _FORMAT,
@@ -143,7 +144,7 @@ class Plan:
 
 
 def run_seed(seed: int, cell: Cell, number: int) -> int:
-    """A run's own seed, of 64 bits.
+    """Compute a run's own seed, of 64 bits.
 
     >>> run_seed(0, {"alpha": 0.1}, 7)
     3901151104515634557

@@ -1,8 +1,8 @@
-"""What the published code does in place of the paper's mechanisms: for comparison only.
+"""The noise of the published wind code instead of the paper's mechanisms, for comparison only.
 
 The paper's authors published the code of their experiments. Its noise differs from what the paper
-proves. To see what that does to the results, a study can repeat it here, on public data and with
-seeded noise. No release can reach this module, and nothing that it makes is private.
+proves. To show the effect on the results, a study can repeat it here, on public data and with
+seeded noise. No release can use this module, and nothing that it makes is private.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from gridveil.wind.restoration.restore import restore
 
 Vector = NDArray[np.float64]
 Answers = Callable[[WindWorld, Vector, float, float, np.random.Generator, int], Vector]
-"""Noisy answers: of which power, at which alpha and epsilon, drawn from where, and how many."""
+"""A function that draws noisy answers for a power, alpha, epsilon, generator and count."""
 
 SHARE = 1 / 3
-"""Of epsilon, for each of the records, the loss and the weights in the published wind code."""
+"""The share of epsilon for each of records, loss and weights in the published wind code."""
 
 _LEAST_LOSS = 1e-3
 
 
 def published_wind(world: WindWorld, alpha: float, epsilon: float, seed: int) -> Vector:
-    """Released power as the published wind code makes it.
+    """Release power as the published wind code does.
 
     It differs from the paper in two ways. The loss is squared, and so is the bound on how far the
-    loss itself moves: that is no bound on how far its square does. And one draw of noise is added
-    to all weights, so the differences of the weights are released exactly.
+    loss moves, but the square of that bound does not bound how far the squared loss moves. And one
+    draw of noise is added to all weights, so the differences of the weights are released exactly.
     """
     rng = draws(seed)
     power = world.turbine.power
     noisy = power + rng.laplace(0.0, alpha / (epsilon * SHARE), len(power))
     (squared,) = noisy_loss(world, power, alpha, epsilon, rng, 1)
     (weights,) = noisy_weights(world, power, alpha, epsilon, rng, 1)
-    # Its restoration holds the square of the loss to the noisy one: the same records, since both
-    # are held to their target exactly wherever that is below the noisy records' own.
+    # Its restoration matches the squared loss. That gives the same records: either loss meets its
+    # target exactly if that is below the noisy records' own loss.
     restored = restore(
         world.fit.with_noisy(noisy),
         loss=float(np.sqrt(max(squared, _LEAST_LOSS**2))),
@@ -52,7 +52,7 @@ def published_wind(world: WindWorld, alpha: float, epsilon: float, seed: int) ->
 
 
 def draws(seed: int) -> np.random.Generator:
-    """Where the noise of the published code comes from here."""
+    """Return the random generator of the published code's noise."""
     return np.random.default_rng(seed)
 
 
@@ -64,7 +64,7 @@ def noisy_loss(
     rng: np.random.Generator,
     count: int,
 ) -> Vector:
-    """So many independent noisy squared losses of some power."""
+    """Draw `count` independent noisy squared losses of some power."""
     scale = world.fit.ridge.delta_loss(alpha) ** 2 / (epsilon * SHARE)
     return world.fit.ridge.loss(power) ** 2 + rng.laplace(0.0, scale, count)
 
@@ -77,13 +77,13 @@ def noisy_weights(
     rng: np.random.Generator,
     count: int,
 ) -> Vector:
-    """So many independent noisy weights of some power, a row each: one draw for all of a row."""
+    """Draw `count` independent noisy weights of some power, one per row; a row shares one draw."""
     scale = world.fit.ridge.delta_beta(alpha) / (epsilon * SHARE)
     return world.fit.ridge.weights(power) + rng.laplace(0.0, scale, (count, 1))
 
 
 def squared_loss_epsilon(world: WindWorld, alpha: float, epsilon: float) -> float:
-    """Epsilon that the published squared loss really has on these records, at the least.
+    """Compute a lower bound of the epsilon that the published squared loss has on these records.
 
     Noise of scale ``b`` turns a change of ``D`` between neighbours into epsilon ``D/b``.
     """
@@ -93,7 +93,7 @@ def squared_loss_epsilon(world: WindWorld, alpha: float, epsilon: float) -> floa
 
 
 def worst_neighbour(world: WindWorld, alpha: float) -> Vector:
-    """The neighbour of the records, in ``[0, 1]``, whose squared loss differs most from theirs.
+    """Find the neighbour of the records, in ``[0, 1]``, whose squared loss differs most.
 
     A record that moves by ``a`` changes ``||T y||^2`` by ``2 a (T^2 y)_i + a^2 ||T e_i||^2``.
     """

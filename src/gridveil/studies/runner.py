@@ -1,4 +1,4 @@
-"""Run a study: do what is missing, keep what comes, and tell what was found."""
+"""Run a study: make the missing runs, store the results, and write figure and summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Findings:
-    """A finished study: its folder, its results and what they say."""
+    """A finished study: its folder, its results and its summary."""
 
     folder: Path
     table: pd.DataFrame
@@ -38,30 +38,31 @@ def run_study(
     cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Findings:
-    """Do every run of a plan that has no result in the folder yet, then draw and sum up.
+    """Make every run of a plan that has no result in the folder, then draw and summarise.
 
     It can be stopped at any time, and continues when it is called again. The results do not
-    depend on that, nor on who computes them.
+    depend on that, nor on which worker computes them.
 
     Parameters
     ----------
     plan
         The study, its number of runs and its seed.
     folder
-        Where results are kept: ``results.parquet``, ``figure.png``, ``figure.svg``, ``summary.md``.
+        The folder of the results: ``results.parquet``, ``figure.png``, ``figure.svg`` and
+        ``summary.md``.
     workers
         How many processes; the number of cores by default.
     cluster
         Address of a Dask scheduler, in place of processes.
     progress
-        Called with the numbers of runs done and of all.
+        Called with the number of runs done and the number of all runs.
 
     Raises
     ------
     InputError
-        If the folder holds results of other settings.
+        If the folder has results of other settings.
     GridveilError
-        If a run failed or a worker died; what was done is kept.
+        If a run failed or a worker died; finished results are kept.
     """
     say = progress or (lambda done, total: None)
     with Store(folder, plan) as store:

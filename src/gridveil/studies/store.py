@@ -1,8 +1,8 @@
-"""The folder of a study: what it was made with, and its results as they come.
+"""The folder of a study: its settings, and its results as they arrive.
 
-Results are gathered into small Parquet files, each written beside its place, synchronised and
-renamed into it. So whatever ends the process, what is there is whole. A result is on disk within
-moments of its run's end; a run whose result is there is never done again.
+Results are collected in small Parquet files. Each is written under another name, synchronised and
+renamed, so that a file is complete however the process ends. A result is on disk within moments of
+its run's end; a run whose result is on disk is never repeated.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ RESULTS_FILE = "results.parquet"
 
 _PARTS = "parts"
 _LONGEST_WAIT = 0.1  # seconds that results wait to be written together
-_SHARE = 0.1  # of the time that writing may take
-_MANY = 200  # small files that are joined into one
+_SHARE = 0.1  # the share of the time that writing may take
+_MANY = 200  # this many small files are joined into one
 
 
 class Store:
-    """The results of a plan in a folder, held by one process at a time.
+    """The results of a plan in a folder, which one process at a time may use.
 
     Raises
     ------
     InputError
-        If the folder holds something else, results of other settings, or is in use.
+        If the folder contains something else or results of other settings, or is in use.
     """
 
     def __init__(self, folder: Path | str, plan: Plan) -> None:
@@ -90,13 +90,13 @@ class Store:
         return set(zip(*(self._rows[name].to_pylist() for name in ("cell", "run")), strict=True))
 
     def add(self, run: Run, measured: Measures) -> None:
-        """Take a result; it is written at once, or with those of the next moments."""
+        """Add a result; it is written at once, or together with those of the next moments."""
         self._waiting.append(self.plan.row(run, measured))
         if time.monotonic() - self._last >= self._pause:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the results that wait."""
         if not self._waiting:
             return
         began = time.monotonic()
@@ -108,7 +108,7 @@ class Store:
         self._pause = max(_LONGEST_WAIT, (self._last - began) / _SHARE)
 
     def finish(self) -> pa.Table:
-        """Put all results into one table, in canonical order, and give it back."""
+        """Write all results to one table, in canonical order, and return it."""
         self.flush()
         table = self._load()
         header = json.dumps(self.plan.header(), sort_keys=True).encode()
@@ -124,7 +124,7 @@ class Store:
             return
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{self.folder} is not a folder.", remedy="Name a new folder.")
-        # A study that was killed at its very beginning leaves these.
+        # A study that was killed right at its start leaves these files.
         early = {_PARTS, f"{HEADER_FILE}.partial"}
         if self.folder.exists() and {path.name for path in self.folder.iterdir()} - early:
             raise InputError(
@@ -152,7 +152,7 @@ class Store:
             )
 
     def _load(self) -> pa.Table:
-        """All results on disk, each run once, in canonical order."""
+        """Read all results on disk, each run once, in canonical order."""
         paths = [self.folder / RESULTS_FILE] if (self.folder / RESULTS_FILE).exists() else []
         paths += sorted(self._parts.glob("*.parquet"))
         tables = [self.plan.schema.empty_table(), *(self._read(path) for path in paths)]
@@ -189,7 +189,7 @@ class Store:
         return self._parts / f"{number:06d}.parquet"
 
     def _join_parts(self) -> None:
-        """Replace many small files by one; a crash between the two steps leaves doubles only."""
+        """Replace many small files by one; a crash between the two steps only leaves duplicates."""
         paths = [self._part(number) for number in self._small]
         self._write_part(pa.concat_tables([self._read(path) for path in paths]))
         for path in paths:
@@ -203,7 +203,7 @@ class Store:
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file beside its place, synchronise it and rename it into place."""
+    """Write a file under another name, synchronise it, and rename it to its own."""
     partial = path.with_name(f"{path.name}.partial")
     write(partial)
     _synchronise(partial)
@@ -222,7 +222,7 @@ def _synchronise(path: Path) -> None:
 
 
 def _hold(folder: Path) -> int | None:
-    """Hold the folder until the process ends, however it ends."""
+    """Lock the folder until the process ends, however it ends."""
     try:
         import fcntl
     except ImportError:  # Windows has no locks on folders
@@ -242,7 +242,7 @@ def _hold(folder: Path) -> int | None:
 
 
 def _differences(found: Any, wanted: Any, name: str = "") -> list[str]:
-    """Where two nested settings differ, in words."""
+    """Describe how two nested settings differ."""
     if isinstance(found, dict) and isinstance(wanted, dict):
         keys = [*wanted, *(key for key in found if key not in wanted)]
         return [

@@ -1,7 +1,7 @@
-"""The public stand-in for a turbine's records, and what a wind run does with it.
+"""The public records of wind studies, and the releases made from them.
 
-Records are made up about a turbine's power curve, or are a user's own public ones. They are known
-here in clear: that is what makes a comparison with them, and seeded noise, permissible.
+Records are made up about a turbine's power curve, or are a user's own public ones. Because they are
+public, comparing releases with them and using seeded noise are permissible.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Turbine:
 
 @dataclass(eq=False)
 class WindWorld:
-    """A turbine with its regression, and the public preparations that runs have in common."""
+    """A turbine with its regression and the plans that runs share."""
 
     turbine: Turbine
     records: Records = field(init=False)
@@ -73,7 +73,7 @@ class WindWorld:
         self.weights, self.loss = self.fit.ridge.weights_and_loss(turbine.power)
 
     def release(self, cell: Cell, seed: int) -> Vector:
-        """Released power of a seeded release, in shares of capacity."""
+        """Make a seeded release; return the released power in shares of capacity."""
         alpha, epsilon = (exact(cell[name], name=name) for name in ("alpha", "epsilon"))
         key = alpha, epsilon, str(cell["method"])
         if key not in self._plans:
@@ -88,7 +88,7 @@ class WindWorld:
         return np.concatenate(list(planned.run(planned.study(seed)).blocks()))
 
     def compare(self, released: Vector) -> dict[str, float]:
-        """How far released power is from the real one."""
+        """Measure the errors of released power."""
         weights, loss = self.fit.ridge.weights_and_loss(released)
         error = released - self.turbine.power
         curve = self.X @ (weights - self.weights)
@@ -106,7 +106,7 @@ MEASURES = {
     "curve_error": pa.float64(),
     "weight_error": pa.float64(),
 }
-"""What `WindWorld.compare` measures."""
+"""The measures of `WindWorld.compare`."""
 
 ALPHAS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 
@@ -131,31 +131,31 @@ class TurbineStudy(Study):
         ]
 
     def prepare(self) -> Turbine:
-        """The paper's records."""
+        """Make the paper's records."""
         return paper_turbine(self.rows, self.data_seed)
 
     def world(self, shared: Turbine) -> WindWorld:
-        """The regression on them."""
+        """Fit the regression to the records."""
         return WindWorld(shared)
 
     def run(self, world: WindWorld, cell: Cell, seed: int) -> Measures:
-        """One release, measured."""
+        """Make one release, and measure it."""
         return world.compare(world.release(cell, seed))
 
 
 def paper_turbine(rows: int, seed: int) -> Turbine:
-    """The paper's records: about the curve of a GE 2.75-103, 2.5 to 12.5 m/s, five bumps."""
+    """Make the paper's records: about the curve of a GE 2.75-103, 2.5 to 12.5 m/s, five RBFs."""
     return Turbine(*made_up(rows, seed=seed, noise=0.1), RBF(5))
 
 
 def curve_turbine(turbine_type: str, rows: int, noise: float, seed: int) -> Turbine:
-    """Records made up about the public curve of a turbine, by windpowerlib's name of it."""
+    """Make up records about the public curve of a turbine, by windpowerlib's name for it."""
     speed, power = made_up(rows, seed=seed, noise=noise, turbine_type=turbine_type)
     return Turbine(speed, power, RBF(5))
 
 
 def file_turbine(path: Path, speed: str, power: str, capacity: float) -> Turbine:
-    """A user's own public records, from CSV or Parquet; rows with missing values are left out.
+    """Read a user's own public records from CSV or Parquet; leave out rows with missing values.
 
     Raises
     ------

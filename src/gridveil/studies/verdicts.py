@@ -1,8 +1,8 @@
-"""The audit's verdict on each noisy answer: of the published code, and of the mechanisms.
+"""Audit the noisy answers of the published code and of the mechanisms.
 
-Two neighbours are taken among public data, and the audit is asked how large an epsilon the answers
-on the two prove. The noise is seeded here, so a verdict can be repeated; it says nothing about the
-secure source, which `gridveil audit` attacks.
+For two neighbours of public data the audit computes how large an epsilon the answers on the two
+prove. The noise is seeded here, so a verdict can be repeated; it says nothing about the secure
+source, which `gridveil audit` attacks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict, and what it is about."""
+    """A verdict, with the version and the answer that it is about."""
 
     version: str
     answer: str
@@ -54,13 +54,13 @@ class Judged:
 
 
 def verdict_table(judged: list[Judged], names: Mapping[str, str]) -> str:
-    """The verdicts as a table in Markdown."""
+    """Write the verdicts as a table in Markdown."""
     rows = [[names[one.version], one.answer, one.verdict.words] for one in judged]
     return table(["version", "noisy", "the audit's verdict"], rows)
 
 
 def wind_verdicts(world: WindWorld, alpha: float, epsilon: float) -> list[Judged]:
-    """The loss and the weights, of the published code and of WPO's mechanisms."""
+    """Audit the loss and the weights of the published code and of WPO's mechanisms."""
     power, other = world.turbine.power, published.worst_neighbour(world, alpha)
     words = f"one of {len(power):,} records, moved by {100 * alpha:g}% of capacity"
     third, quarter = Fraction(published.SHARE * epsilon), exact(epsilon, name="epsilon") / 4
@@ -102,10 +102,10 @@ def wind_verdicts(world: WindWorld, alpha: float, epsilon: float) -> list[Judged
 
 
 def grid_verdicts(world: GridWorld, alpha: float, epsilon: float, rounds: int) -> list[Judged]:
-    """The noisy cost of one model, of the published code and of the mechanism.
+    """Audit the noisy cost of one model, of the published code and of the mechanism.
 
-    The model and the line are those at which a MW is worth most; the line is lower by alpha in
-    the neighbour.
+    The model and the line are those with the largest line price; in the neighbour the line's
+    capacity is lower by alpha.
     """
     price = world.case.real.line_price
     assert price is not None
@@ -158,13 +158,13 @@ def _drawn(
 
 
 def _differences_of(world: WindWorld, power: Vector) -> Callable[[Outcomes], NDArray[np.bool_]]:
-    """Which noisy weights are possible: one draw for all leaves their differences as they are."""
+    """Mark the noisy weights that are possible: one shared draw does not change differences."""
     gaps = np.diff(world.fit.ridge.weights(power))
     return lambda outcomes: np.abs(np.diff(outcomes, axis=1) - gaps).max(axis=1) < _SAME
 
 
 def _asked(query: Query, world: WindWorld, other: Vector, epsilon: Fraction) -> Pair:
-    """The same two neighbours, asked by the mechanism."""
+    """Make the same pair of neighbours, with answers of the mechanism."""
     neighbour = WindWorld(Turbine(world.turbine.speed, other, world.turbine.features))
     one, two = (_answers(query, some, epsilon, seed) for seed, some in ((3, world), (4, neighbour)))
     return Pair("the same neighbours", one, two)

@@ -1,4 +1,4 @@
-"""Figures in words: numbers, bands and tables of a study's summary, all computed from its table."""
+"""Write the numbers, bands and tables of a study's summary as text, computed from its results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def band(values: ArrayLike, digits: int = 3) -> str:
-    """A mean, and the band that holds 90% of the runs.
+    """Write a mean, and the band that contains 90% of the runs.
 
     >>> band([1.0, 2.0, 3.0], digits=1)
     '2.0 [1.1, 2.9]'
@@ -26,13 +26,13 @@ def band(values: ArrayLike, digits: int = 3) -> str:
 
 
 def inside(value: float, values: ArrayLike) -> bool:
-    """Whether a number lies in the band that holds 90% of the runs."""
+    """Say whether a number lies in the band that contains 90% of the runs."""
     low, high = np.percentile(np.asarray(values, dtype=np.float64), BAND)
     return bool(low <= value <= high)
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """A share with its sign, in percent.
+    """Write a share with its sign, in percent.
 
     >>> percent(0.123), percent(-0.5, digits=1)
     ('+12%', '-50.0%')
@@ -41,7 +41,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def of_capacity(share: float) -> str:
-    """A share of capacity in percent, as short as it can be.
+    """Write a share of capacity in percent, as short as possible.
 
     >>> of_capacity(0.05), of_capacity(0.125)
     ('5%', '12.5%')
@@ -50,13 +50,13 @@ def of_capacity(share: float) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Write a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def failures(found: pd.DataFrame) -> list[str]:
-    """A paragraph about runs of which a restoration failed, if there are any."""
+    """Return a paragraph about runs with a failed restoration, if there are any."""
     some = int((found.failed > 0).sum())
     if not some:
         return []
@@ -67,7 +67,7 @@ def failures(found: pd.DataFrame) -> list[str]:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words with commas, and an "and" before the last.
+    """Join words with commas, and "and" before the last.
 
     >>> listed(["5%", "10%", "15%"])
     '5%, 10% and 15%'

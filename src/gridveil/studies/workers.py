@@ -1,7 +1,7 @@
-"""Runs done by worker processes of this machine, or by a Dask cluster.
+"""Make runs in worker processes of this machine, or on a Dask cluster.
 
-A worker gets the study and what its runs share once, and then one run after another. Workers begin
-empty, use one thread each, and end when this process does, however it ends.
+A worker gets the study and what its runs share once, and then one run after another. Workers
+inherit no memory, use one thread each, and end when this process does, however it ends.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gridveil.studies.plan import Measures, Plan, Run
 
 Result = tuple[Run, Measures]
 
-_AHEAD = 2  # runs that a worker holds, so that it never waits for the next
+_AHEAD = 2  # runs sent to a worker in advance, so that it never waits for the next
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def by_processes(plan: Plan, shared: Any, runs: Sequence[Run], workers: int) -> Iterator[Result]:
-    """Results of runs as they come, from worker processes.
+    """Yield results of runs as they arrive from worker processes.
 
     Raises
     ------
@@ -57,13 +57,13 @@ def by_processes(plan: Plan, shared: Any, runs: Sequence[Run], workers: int) -> 
 
 
 def _send(pipe: Connection, run: Run) -> None:
-    # Of a worker that died just now, what it still sent is read first; then its death shows.
+    # If a worker has just died, its last results are read first; reading then reports its death.
     with suppress(BrokenPipeError):
         pipe.send(run)
 
 
 def by_cluster(plan: Plan, shared: Any, runs: Sequence[Run], address: str) -> Iterator[Result]:
-    """Results of runs as they come, from the Dask cluster with this scheduler address."""
+    """Yield results of runs as they arrive from the Dask cluster with this scheduler address."""
     from gridveil.grid.opf.workers import connect  # loaded here: it needs all of the grid package
 
     with connect(address) as client:
@@ -101,7 +101,7 @@ def _unpacked(answer: Measures | str) -> Measures:
 
 @contextmanager
 def _processes(count: int, packed: bytes) -> Iterator[list[Connection]]:
-    """Start workers, and end them when this is left."""
+    """Start workers, and end them at the end of this context."""
     context = multiprocessing.get_context("spawn")
     pipes: list[Connection] = []
     workers: list[BaseProcess] = []
@@ -125,7 +125,7 @@ def _processes(count: int, packed: bytes) -> Iterator[list[Connection]]:
 
 
 def _serve(pipe: Connection) -> None:
-    """A worker's life: the study first, then runs, until nobody is there."""
+    """Run a worker: receive the study, then make runs until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         packed = pipe.recv_bytes()
@@ -137,7 +137,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def _do(packed: bytes, run: Run) -> Measures | str:
-    """Do one run; words where it fails, since not every exception survives a pipe."""
+    """Make one run; if it fails, return a text, since not every exception can be pickled."""
     try:
         plan, world = _desk(packed)
         with warnings.catch_warnings():
@@ -156,7 +156,7 @@ def _desk(packed: bytes) -> tuple[Plan, Any]:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Processes that start here use one thread for linear algebra: sums then have one order."""
+    """Let processes that start here use one thread for linear algebra: sums have one order."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -171,7 +171,7 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that start here leave an interrupt to this one, which ends them."""
+    """Let processes that start here ignore interrupts; this process ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
