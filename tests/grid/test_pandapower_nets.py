@@ -188,6 +188,15 @@ def test_a_release_serves_the_times_that_were_asked_for(asked, count, tmp_path):
     assert np.array_equal(again.load, made.population.load)
 
 
+def test_populations_are_sampled_around_the_times():
+    network = grid.read_case(with_profiles(), snapshots="every 24h")
+    own, made = own_models(network), grid.sample_population(network, 6, spread=0.1)
+    assert (np.abs(made.load - np.repeat(own.load, 3, axis=0)) <= 0.1 + 1e-12).all()
+    assert not np.allclose(made.load[0], made.load[1])
+    with pytest.raises(InputError, match="vary over the snapshots"):
+        grid.sample_population(network, 6, private="capacity,load")
+
+
 def test_profiles_that_can_not_be_models_are_refused():
     given = {"epsilon": 1, "alpha": 1, "limits": (0.1, 300)}
     with pytest.raises(InputError, match="vary over the snapshots"):

@@ -5,6 +5,7 @@ PyPSA's own examples are not in its package: GRIDVEIL_PYPSA_EXAMPLES names a fol
 """
 
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,12 @@ from typer.testing import CliRunner
 
 from gridveil import grid
 from gridveil.cli.root import app
-from gridveil.errors import InputError
+from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io import pypsa as fmt
 from gridveil.grid.io import read_case
 from gridveil.grid.model.population import own_models
+from gridveil.planning.kind import Choice, make_kinds
 
 __all__ = ["pytestmark"]
 TIMES = pd.date_range("2024-03-01", periods=5, freq="6h")
@@ -57,6 +59,43 @@ def test_every_model_is_what_optimize_takes_its_snapshot_for():
         theirs = n.objective / n.snapshot_weightings.objective[time]
         assert found.cost[at] == pytest.approx(theirs, rel=1e-6), time
     assert len({round(cost, 3) for cost in found.cost}) == 5
+
+
+def test_populations_are_sampled_around_the_snapshots(tmp_path):
+    moving().export_to_netcdf(str(tmp_path / "net.nc"))
+    read = f"{tmp_path / 'net.nc'} --snapshots all"
+    run, out = CliRunner().invoke, tmp_path / "m.parquet"
+    done = run(app, f"grid population {read} --size 5 --spread 0 --costs none -o {out}")
+    assert done.exit_code == 0, done.output
+    network = read_case(tmp_path / "net.nc", snapshots="all")
+    own, same = own_models(network), grid.Population.read(out, network)
+    assert own.arrays().keys() <= same.arrays().keys()
+    for name, array in same.arrays().items():
+        assert np.array_equal(array, own.arrays().get(name, np.ones_like(array))), name
+    many = grid.sample_population(network, 20, spread=0.1, seed=3)
+    ratio = many.load / np.repeat(own.load, 4, axis=0)
+    assert 0.9 <= np.nanmin(ratio) < 0.92 < 1.08 < np.nanmax(ratio) <= 1.1
+    priced = grid.sample_population(network, 20, costs=(80, 100))
+    assert priced.cost_factor is None  # those of the network's own costs, which it has not
+    words = f"grid release {read} --population {out} --alpha 1 --range 1:300 --dataset a --dry-run"
+    assert run(app, f"{words} -o {tmp_path / 'out'}").exit_code == 0
+    refused = run(app, f"grid population {read} --private load -o {out}")
+    assert refused.exit_code == 2
+    assert "vary over the snapshots" in " ".join(refused.output.split())
+
+
+def test_a_public_network_on_the_page_is_run_with_its_snapshots(tmp_path):
+    moving().export_to_netcdf(str(tmp_path / "net.nc"))
+    with pytest.raises(InputError, match="--snapshots all"):
+        make_kinds(tmp_path / "net.nc")
+    kind = make_kinds(tmp_path / "net.nc", reading={"snapshots": "every 12h"})[0]
+    assert kind.size == ("snapshots", 3, 3, 3)
+    assert "its 3 snapshots" in kind.stand_in
+    choice = Choice("grid", (("capacity", Fraction(1)),), "certified", Fraction(1), 3)
+    with pytest.warns(NotPrivateWarning):
+        assert np.isfinite(kind.session(choice).run(0).values["value-capacity"])
+    with pytest.raises(InputError, match="vary over the snapshots"):
+        kind.neighbours(Choice("grid", (("load", Fraction(1)),), "certified", Fraction(1), 3))
 
 
 def test_which_snapshots_are_read(tmp_path):

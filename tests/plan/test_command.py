@@ -8,9 +8,10 @@ import urllib.request
 
 import pytest
 from plan.making import asked
-from pyarrow import csv
 from support.processes import hear_interrupts
+from typer.testing import CliRunner
 
+from gridveil.cli.root import app
 from gridveil.wind.demo import CAPACITY, demo_records
 
 RUN = "from gridveil.cli.main import run; run()"
@@ -62,9 +63,29 @@ def test_it_answers_and_ends_without_a_trace(start, tmp_path):
 
 
 def test_a_public_file_is_its_stand_in(start, tmp_path):
-    csv.write_csv(demo_records(120), tmp_path / "open.csv")
-    _, url = start("--public", tmp_path / "open.csv", "--capacity", CAPACITY)
+    text = demo_records(120).to_pandas().to_csv(sep=";", decimal=",", index=False)
+    (tmp_path / "open.csv").write_text(text, "utf-16")
+    written = ("--decimal", ",", "--encoding", "utf-16")
+    _, url = start("--public", tmp_path / "open.csv", "--capacity", CAPACITY, *written)
     with urllib.request.urlopen(f"{url}api/start", timeout=60) as reply:
         first, second = json.load(reply)["kinds"]
     assert "120 records of open, which you named public" in first["stand_in"]
     assert second["name"] == "grid"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--decimal", ","], "decimal is about a file that is public"),
+        (["--public", "open.csv", "--capacity", "1", "--snapshots", "all"], "is for networks"),
+        (["--public", "case.m", "--encoding", "cp1252"], "encoding is for tables of records"),
+        (
+            ["--public", "case.m", "--max-loading", "80"],
+            "max_loading is for networks of pandapower",
+        ),
+    ],
+)
+def test_options_of_a_public_file_that_it_has_not_are_refused(words, why):
+    done = CliRunner().invoke(app, ["plan", "--no-browser", *words])
+    assert done.exit_code != 0
+    assert why in str(done.exception) + " ".join(done.output.split())

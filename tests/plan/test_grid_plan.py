@@ -14,7 +14,7 @@ from gridveil.planning.grid import Grid
 from gridveil.planning.kind import Choice
 from gridveil.privacy.ledger import Ledger
 
-FIELDS = {"file": "case.m", "population": "", "output": "out"}
+FIELDS = {"file": "case.m", "population": "", "snapshots": "", "output": "out"}
 
 
 @pytest.fixture
@@ -72,6 +72,18 @@ def test_the_command(planner, tmp_path):
         "--epsilon", "1", "--method", "laplace", "--population", "m.p", "-o", "out",
         "--dataset", "north farm", "--ledger", str(tmp_path / "ledger.sqlite"),
     ]  # fmt: skip
+
+
+def test_snapshots_are_for_files_that_have_some(planner):
+    some = {"file": "net.nc", "snapshots": "every 24h"}
+    words = shlex.split(planner.answer(question(fields=some))["command"])
+    assert words[words.index("--snapshots") + 1] == "every 24h"
+    told = planner.answer(question(fields={"file": "case.m", "snapshots": "all"}))
+    assert list(told["faults"]) == ["field-snapshots"]
+    assert "A .m file has no snapshots" in told["faults"]["field-snapshots"]
+    told = planner.answer(question(private("load"), fields=some))
+    assert "--series FILE" in told["faults"]["field-snapshots"]
+    assert told["command"] is None
 
 
 def test_the_public_range_is_part_of_the_guarantee_and_the_command(planner):

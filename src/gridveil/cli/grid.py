@@ -127,11 +127,15 @@ def population(
     ] = "capacity",
     seed: Annotated[int, typer.Option(help="Seed of the public draw.")] = 0,
     snapshot: SnapshotOption = None,
+    snapshots: SnapshotsOption = None,
     full_availability: AvailabilityOption = False,
     max_loading: LoadingOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Sample a population of OPF models on a network, as public multipliers.
+
+    With --snapshots around these, each as often as the others; they are for this case read with
+    the same --snapshots.
 
     Example: [cyan]gridveil grid population rts96 --size 1000 -o models.parquet[/]
     """
@@ -139,7 +143,11 @@ def population(
 
     check_output(output, PARQUET, (case,))
     network = read_network(
-        case, snapshot=snapshot, full_availability=full_availability, max_loading=max_loading
+        case,
+        snapshot=snapshot,
+        snapshots=snapshots,
+        full_availability=full_availability,
+        max_loading=max_loading,
     )
     made = sample_population(
         network, size, spread=spread, costs=typed.costs(costs), seed=seed, private=private
@@ -321,7 +329,9 @@ def _show(
     if as_json:
         said = {} if outages is None else {"outages_left_out": apart}
         if len(found) == 1:
-            print_json({"cost": _number(found.cost[0]), **_one(found, 0), **said})
+            cost, bound = _number(found.cost[0]), _number(found.bound[0])
+            word = Status(found.status[0]).name.lower()
+            print_json({"cost": cost, "status": word, "bound": bound, **said})
         else:
             costs = [_number(cost) for cost in found.cost]
             print_json({"cost": costs, "infeasible": len(found) - len(finite), **said})
@@ -341,13 +351,6 @@ def _show(
     out().print(shown)
     if apart:
         out().print(f"Outages left out, which cut the network apart: {plain(', '.join(apart))}")
-
-
-def _one(found: Solutions, index: int) -> dict[str, Any]:
-    from gridveil.grid.opf.engine import Status
-
-    status = Status(found.status[index]).name.lower()
-    return {"status": status, "bound": _number(found.bound[index])}
 
 
 def _number(value: float) -> float | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gridveil.cli.console import LedgerOption, QuietOption, out
+from gridveil.cli.typed import AvailabilityOption, LoadingOption, SnapshotOption, SnapshotsOption
 from gridveil.errors import InputError
 
 
@@ -24,6 +25,17 @@ def command(
     capacity: Annotated[
         float | None, typer.Option(help="Its nameplate capacity, in the unit of power.")
     ] = None,
+    sep: Annotated[str | None, typer.Option(help="The sign between its fields.")] = None,
+    decimal: Annotated[
+        str | None, typer.Option(help="Its sign before decimals: . or , (CSV).")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="How its text is stored, if not as UTF-8: cp1252 (CSV).")
+    ] = None,
+    snapshot: SnapshotOption = None,
+    snapshots: SnapshotsOption = None,
+    full_availability: AvailabilityOption = False,
+    max_loading: LoadingOption = None,
     ledger: LedgerOption = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where to serve the page; 0: any free port.")
@@ -47,7 +59,16 @@ def command(
     from gridveil.planning.kind import make_kinds
     from gridveil.planning.server import Server
 
-    make = partial(make_kinds, public, speed=speed, power=power, capacity=capacity)
+    reading: dict[str, Any] = {"sep": sep, "decimal": decimal, "encoding": encoding}
+    reading |= {"snapshot": snapshot, "snapshots": snapshots, "max_loading": max_loading}
+    reading |= {"full_availability": full_availability or None}
+    known = {name: one for name, one in reading.items() if one is not None}
+    if known and public is None:
+        raise InputError(
+            f"{next(iter(known))} is about a file that is public, and none is named.",
+            remedy="Add --public FILE; what is typed on the page is for your own file.",
+        )
+    make = partial(make_kinds, public, speed=speed, power=power, capacity=capacity, reading=known)
     try:
         server = Server(planner := Planner(make, ledger), port)
     except OSError as problem:

@@ -82,7 +82,7 @@ class Planner:
             raise InputError("There is no such kind of release.", remedy="Choose one of the list.")
         faults = Faults()
         choice = read_choice(kind, asked, faults)
-        fields = read_fields(kind, asked, faults)
+        fields = read_fields(kind, asked, choice, faults)
         dataset = text_of(asked.get("dataset"))
         with faults.at("dataset"):
             if not dataset:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from gridveil.cli import typed
 from gridveil.errors import InputError, show_exact
 from gridveil.grid import cases, plan
 from gridveil.grid.evaluation import parameter_errors
+from gridveil.grid.io import OPTIONS, SUFFIXES
 from gridveil.grid.methods import METHODS, PENALTY
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import (
     Population,
     default_models,
+    own_models,
     sample_like,
     sample_population,
 )
@@ -135,12 +138,23 @@ class Grid(Kind):
             "From gridveil grid population; sampled if left out.",
             optional=True,
         ),
+        Field(
+            "snapshots",
+            "Snapshots as models",
+            "",
+            "PyPSA, or pandapower with profiles: all, or every 24h.",
+            optional=True,
+        ),
         Field("output", "Folder for the release", "release", "Made by the command."),
     )
     size = ("models", 20, 300, 1000)
 
     def __init__(self, public: Network | None = None) -> None:
         self._public = public
+        own = None if public is None else own_models(public)
+        self._snapshots = 0 if own is None else own.size
+        if self._snapshots:
+            self.size = ("snapshots", *(self._snapshots,) * 3)
         self._parts = lru_cache(self._split)
         self._references = lru_cache(maxsize=8)(self._reference)
 
@@ -151,6 +165,11 @@ class Grid(Kind):
             where = f"{self._public.name}, which you named public"
         else:
             where = "The 73-bus RTS-96 with 108 lines at 60% of their capacity"
+        if self._snapshots:
+            return (
+                f"{where}. Each run serves its {self._snapshots:,} snapshots, and is measured on "
+                "mixtures of two of them."
+            )
         return (
             f"{where}. Each run serves so many models (a release: 1,000 by default), and is "
             "measured on others that it never saw."
@@ -197,6 +216,23 @@ class Grid(Kind):
         method.check_parameters(choice.parameters)
         method.check_steps([name for name, one in choice.private if "%" in _shown(one)])
 
+    def check_field(self, name: str, fields: Mapping[str, str], choice: Choice | None) -> None:
+        """Raise `InputError` for snapshots of a file that has none, or that tell private loads."""
+        if name != "snapshots" or not fields[name]:
+            return
+        ending = Path(fields["file"]).suffix.lower()
+        kind = SUFFIXES.get(ending)
+        if kind is not None and kind not in OPTIONS[name]:
+            raise InputError(
+                f"A {ending} file has no snapshots.", remedy="Leave this out, or name another case."
+            )
+        if choice is not None and "load" in choice.parameters:
+            raise InputError(
+                "Loads are private, and they vary over the snapshots.",
+                remedy="Release them as series, on the command line alone: gridveil grid release "
+                "--parameter load --series FILE.",
+            )
+
     def neighbours(self, choice: Choice) -> Sequence[Adjacency]:
         """One value of one private parameter moves by its alpha."""
         if len(choice.private) > 1 and any(isinstance(one, tuple) for _, one in choice.private):
@@ -241,8 +277,8 @@ class Grid(Kind):
             words += ["--method", choice.method]
         for name, (low, high) in choice.limits:
             words += ["--range", f"{f'{name}=' * several}{_number(low)}:{_number(high)}"]
-        if fields["population"]:
-            words += ["--population", file_word(fields["population"])]
+        for name in ("population", "snapshots"):
+            words += [f"--{name}", file_word(fields[name])] if fields[name] else []
         return [*words, "-o", file_word(fields["output"])]
 
     def exposure(self, choice: Choice, fields: Mapping[str, str]) -> tuple[list[str], list[str]]:

@@ -248,8 +248,11 @@ class Kind(ABC):
         """Raise `InputError` if the method can't release what is private."""
         return
 
-    def check_field(self, name: str, fields: Mapping[str, str]) -> None:
-        """Raise `InputError` for a text that the command would not take."""
+    def check_field(self, name: str, fields: Mapping[str, str], choice: Choice | None) -> None:
+        """Raise `InputError` for a text that the command would not take.
+
+        The rest of the choice may have a fault of its own, and is None then.
+        """
         return
 
     @abstractmethod
@@ -330,6 +333,7 @@ def make_kinds(
     speed: str = "wind_speed",
     power: str = "power",
     capacity: float | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> list[Kind]:
     """Every kind of release; the one that the public file belongs to comes first.
 
@@ -339,6 +343,8 @@ def make_kinds(
         A table of records or a network that its owner declared public; None for built-in data.
     speed, power, capacity
         The table's columns, and its nameplate capacity in the unit of power.
+    reading
+        Further options of `read_records` or `read_case`.
 
     Raises
     ------
@@ -346,16 +352,26 @@ def make_kinds(
         If the file can't be read.
     """
     from gridveil.grid import read_case
+    from gridveil.grid.io import OPTIONS
     from gridveil.planning.grid import Grid
     from gridveil.planning.wind import Wind
     from gridveil.wind import read_records
 
     if public is None:
         return [Wind(), Grid()]
-    if public.suffix not in _TABLES:
-        return [Grid(read_case(public)), Wind()]
+    given = dict(reading or {})
+    network = public.suffix not in _TABLES
+    for name in given:
+        if (name in OPTIONS) != network:
+            raise InputError(
+                f"{name} is for {'tables of records' if network else 'networks'}.",
+                remedy=f"Leave {name} out.",
+            )
+    if network:
+        return [Grid(read_case(public, **given)), Wind()]
     if capacity is None:
         raise InputError(
             f"The nameplate capacity of {public} is missing.", remedy="Add --capacity NUMBER."
         )
-    return [Wind(read_records(public, speed=speed, power=power, capacity=capacity)), Grid()]
+    records = read_records(public, speed=speed, power=power, capacity=capacity, **given)
+    return [Wind(records), Grid()]

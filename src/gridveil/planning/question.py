@@ -110,7 +110,9 @@ def numbers_read(kind: Kind, choice: Choice) -> dict[str, float]:
     return read
 
 
-def read_fields(kind: Kind, asked: Mapping[str, Any], faults: Faults) -> dict[str, str]:
+def read_fields(
+    kind: Kind, asked: Mapping[str, Any], choice: Choice | None, faults: Faults
+) -> dict[str, str]:
     """What was typed for the command; faults for what the command would not take."""
     given = asked.get("fields")
     values = given if isinstance(given, Mapping) else {}
@@ -121,5 +123,5 @@ def read_fields(kind: Kind, asked: Mapping[str, Any], faults: Faults) -> dict[st
                 raise InputError("The command needs this.", remedy="Fill it in.")
             if len(fields[one.name]) > _LONGEST:
                 raise InputError(f"This is longer than {_LONGEST} letters.", remedy="Shorten it.")
-            kind.check_field(one.name, fields)
+            kind.check_field(one.name, fields, choice)
     return fields

@@ -106,7 +106,7 @@ class Wind(Kind):
         """The power curve first: it is what records are bought for."""
         return _METRICS
 
-    def check_field(self, name: str, fields: Mapping[str, str]) -> None:
+    def check_field(self, name: str, fields: Mapping[str, str], choice: Choice | None) -> None:
         """Raise `InputError` for text that can't be read so, or a column in two roles."""
         if name == "capacity":
             _capacity(fields[name])

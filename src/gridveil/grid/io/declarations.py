@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source, module_of
+from gridveil.grid.io import Protected, Source, module_of
 
 Ratios = Mapping[str, float]
 _DURATION = re.compile(r"(\d+)\s*(s|min|h)")
@@ -62,6 +62,19 @@ def _ratio(given: Any) -> float:
         return float(given)
     except (TypeError, ValueError):
         return math.nan
+
+
+def strip_source(source: Any, parameters: tuple[str, ...], protected: Protected) -> Source | None:
+    """What a release of these parameters has of a file; None if it has nothing."""
+    if not isinstance(source, Source):
+        return None
+    if source.private:
+        return source if source.private == parameters else None
+    strip = getattr(module_of(source.kind), "strip", None)
+    if strip is None:
+        return None
+    bare = strip(source.data, parameters, protected)
+    return Source(source.kind, bare, parameters, protected, models=source.models)
 
 
 def with_declared(

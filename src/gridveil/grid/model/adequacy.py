@@ -1,8 +1,11 @@
-"""Whether generation can match load in the models of a population, on public data only."""
+"""Whether the models of a population fit a network, on public data only.
+
+Their shapes, their values, and whether generation can match load.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,45 @@ import numpy as np
 from gridveil.grid.model.checks import Problem
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.public import PublicNetwork
+
+
+def misshapen(
+    arrays: Mapping[str, Floats],
+    tables: Mapping[str, str],
+    size: int,
+    network: Network | PublicNetwork,
+) -> Iterator[Problem]:
+    """Arrays of a population that do not have a row per model and a column per element."""
+    for name, array in arrays.items():
+        wanted = (size, len(getattr(network, tables[name])))
+        if array.shape != wanted:
+            yield Problem(
+                name,
+                f"shape {array.shape}",
+                f"it does not match {wanted[0]} models and {wanted[1]} {tables[name]}",
+                "Give one row per model and one column per element.",
+            )
+
+
+def unusable(arrays: Mapping[str, Floats], private: Sequence[str]) -> Iterator[Problem]:
+    """Arrays of a population that hold what no model can have."""
+    hidden = "load" in private
+    for name, array in arrays.items():
+        bad = ~np.isfinite(array)
+        # A load that is public may be one at some times, and feed in at others.
+        signed = name == "cost" or (name == "load" and private and not hidden)
+        if not signed:
+            bad |= array < 0
+        rows = np.unique(np.argwhere(bad)[:, 0])
+        if len(rows):
+            yield Problem(
+                name,
+                f"{len(rows)} models, the first is {rows[0]}",
+                "it holds numbers that are missing, infinite or negative"
+                if not signed
+                else "it holds numbers that are missing or infinite",
+                "Correct or leave out these models.",
+            )
 
 
 def inadequate(

@@ -7,7 +7,7 @@ network's own values, never values: sampled values would give the nominal ones a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError, wrong_type
 from gridveil.grid.io import Source, module_of
 from gridveil.grid.io import populations as files
-from gridveil.grid.model.adequacy import inadequate
+from gridveil.grid.io.declarations import strip_source, with_declared
+from gridveil.grid.model.adequacy import inadequate, misshapen, unusable
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
@@ -100,7 +101,7 @@ class Population:
         Whether generation is enough in every model is asked only where neither loads nor
         generator limits are private: a refusal would tell something about them.
         """
-        found = [*_shapes(self, network), *_values(self)]
+        found = self._malformed(network)
         private = {*self.private, *getattr(network, "parameters", ())}
         if found or private & {"load", "generator_limit"}:
             return found
@@ -141,7 +142,12 @@ class Population:
 
     def check_shapes(self, network: Network | PublicNetwork) -> None:
         """Raise where an array does not match the network, or holds what can't be used."""
-        refuse("The population", [*_shapes(self, network), *_values(self)])
+        refuse("The population", self._malformed(network))
+
+    def _malformed(self, network: Network | PublicNetwork) -> list[Problem]:
+        arrays = self.arrays()
+        shapes = misshapen(arrays, TABLE, self.size, network)
+        return [*shapes, *unusable(arrays, self.private)]
 
     def __repr__(self) -> str:
         lines = [f"Population of {self.size:,} models"]
@@ -165,6 +171,9 @@ def sample_population(
 ) -> Population:
     """Sample models around a network; no value of the network is looked at.
 
+    If several snapshots of its file were read, models are sampled around these, each as often as
+    the others. They are multipliers for the network as it was read, with the same snapshots.
+
     Parameters
     ----------
     network
@@ -187,7 +196,8 @@ def sample_population(
     Raises
     ------
     InputError
-        If a number makes no sense, or values of a private parameter are asked for.
+        If a number makes no sense, or values of a private parameter are asked for, or snapshots
+        tell them.
     """
     models = _count(size, 1, "A population needs 1 model or more, not {}.")
     rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
@@ -207,7 +217,7 @@ def sample_population(
     elif costs is not None:
         _check_spread(costs, "costs")
         factor = around(costs, "generators")
-    return Population(
+    made = Population(
         models,
         load=load,
         p_min=limits,
@@ -216,6 +226,21 @@ def sample_population(
         cost_factor=factor,
         private=hidden,
     )
+    own = own_models(network)
+    return made if own is None else _around(own, made, network)
+
+
+def _around(own: Population, made: Population, network: Network | PublicNetwork) -> Population:
+    """Sampled multipliers of the models that a network's file has itself, of each in turn."""
+    if isinstance(network, Network):  # refused if they tell private values
+        source = network.source
+        with_declared(strip_source(source, made.private, {}), source, dispatch=False, ratios={})
+    rows = np.arange(made.size) * own.size // made.size
+    arrays = made.arrays()
+    for name, array in own.arrays().items():
+        if not (name == "cost_factor" and made.cost is not None):  # whose costs are others
+            arrays[name] = array[rows] * arrays.get(name, 1.0)
+    return Population(made.size, private=made.private, **arrays)
 
 
 def sample_like(
@@ -289,38 +314,6 @@ def _frozen(values: Any, name: str) -> Floats:
         raise InputError(f"The values of {name} are not all numbers.") from None
     array.setflags(write=False)
     return array
-
-
-def _shapes(population: Population, network: Network | PublicNetwork) -> Iterator[Problem]:
-    for name, array in population.arrays().items():
-        wanted = (population.size, len(getattr(network, TABLE[name])))
-        if array.shape != wanted:
-            yield Problem(
-                name,
-                f"shape {array.shape}",
-                f"it does not match {wanted[0]} models and {wanted[1]} {TABLE[name]}",
-                "Give one row per model and one column per element.",
-            )
-
-
-def _values(population: Population) -> Iterator[Problem]:
-    hidden = "load" in population.private
-    for name, array in population.arrays().items():
-        bad = ~np.isfinite(array)
-        # A load that is public may be one at some times, and feed in at others.
-        signed = name == "cost" or (name == "load" and population.private and not hidden)
-        if not signed:
-            bad |= array < 0
-        rows = np.unique(np.argwhere(bad)[:, 0])
-        if len(rows):
-            yield Problem(
-                name,
-                f"{len(rows)} models, the first is {rows[0]}",
-                "it holds numbers that are missing, infinite or negative"
-                if not signed
-                else "it holds numbers that are missing or infinite",
-                "Correct or leave out these models.",
-            )
 
 
 def take(models: Population, places: NDArray[np.int64]) -> Population:

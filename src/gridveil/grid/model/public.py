@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
 from gridveil.grid.io import Protected, Source, module_of
+from gridveil.grid.io.declarations import strip_source
 from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
@@ -263,7 +264,7 @@ def _split(
         support |= found
     network = declared.network(network)
     rows = {name: declared.chosen(network, name) for name in declared.only}
-    source = declared.source(_stripped(network.source, parameters, rows), network.source)
+    source = declared.source(strip_source(network.source, parameters, rows), network.source)
     public = _without_copies(network, ranges, support, source, rows)
     if "generator_limit" in parameters and not declared.public_curves:
         _refuse_curves(network, support["p_min"] | support["p_max"])
@@ -375,18 +376,6 @@ def _without_copies(
             )
         units = replace(units, constant=np.where(hidden, 0.0, units.constant))
     return replace(network, buses=buses, generators=units, branches=branches)
-
-
-def _stripped(source: Any, parameters: tuple[str, ...], protected: Protected) -> Source | None:
-    if not isinstance(source, Source):
-        return None
-    if source.private:
-        return source if source.private == parameters else None
-    strip = getattr(module_of(source.kind), "strip", None)
-    if strip is None:
-        return None
-    bare = strip(source.data, parameters, protected)
-    return Source(source.kind, bare, parameters, protected, models=source.models)
 
 
 def _changes(source: Any, parameters: tuple[str, ...], declared: Declared) -> tuple[Change, ...]:
