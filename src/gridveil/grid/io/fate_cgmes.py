@@ -8,6 +8,7 @@ from gridveil.grid.io.fate_words import (
     EVERY,
     FACTOR,
     LOADS,
+    MADE,
     NAMES,
     NOISE,
     REACH,
@@ -47,6 +48,7 @@ _ONE = (
     "ratios, 1 if none is given."
 )
 _ONLY_VOLTAGE = "what a control holds beside a voltage is often a limit or a result: it is off."
+_BOUNDS = "dropped if they are those of a machine or load, whose private numbers they may copy."
 _PARTS = "other parts of the private load, or near a multiple of it."
 _LENGTH = "lengths tell the rating of a known type."
 _HEAD = "kept if it is a date or a known profile, else dropped: " + TEXT
@@ -139,6 +141,7 @@ _LOADS = "EnergyConsumer ConformLoad NonConformLoad StationSupply"
 RULES: tuple[Rule, ...] = (
     Rule(f"{BRANCHES} Line", "id name", "capacity", "rewritten", NAMES),
     Rule(LIMITS, "value normalValue", "capacity", "released", NOISE + " " + _ONE),
+    Rule(LIMITS, "value normalValue", "load generator_limit", "rewritten", _BOUNDS, some=True),
     Rule("PowerTransformerEnd", "ratedS", "capacity", "dropped", COPIES),
     Rule("ACLineSegment", "length", "capacity", "dropped", _LENGTH),
     Rule(LOAD_CLASSES, "id name", "load", "rewritten", NAMES),
@@ -161,6 +164,7 @@ RULES: tuple[Rule, ...] = (
     Rule("SynchronousMachine", _CURVE, "generator_limit", "dropped", REACH),
     Rule("CurveData", "Curve xvalue y1value y2value", "generator_limit", "dropped", REACH),
     Rule(UNITS, "nominalP", "generator_limit", "dropped", SIZE),
+    Rule(UNITS, "normalPF", "generator_limit", "dropped", MADE),
     Rule("SynchronousMachine ExternalNetworkInjection", "p", EVERY, "rewritten", DISPATCH),
     Rule("EquivalentInjection", "p", EVERY, "rewritten", DISPATCH, some=True),
     Rule(UNITS, "initialP", EVERY, "rewritten", DISPATCH),

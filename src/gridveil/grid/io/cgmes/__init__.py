@@ -52,7 +52,7 @@ from gridveil.grid.io.cgmes.rdf import (
     schema,
     write_zip,
 )
-from gridveil.grid.io.cgmes.release import new_id, profiles, shown
+from gridveil.grid.io.cgmes.release import profiles, shown
 from gridveil.grid.io.fate_cgmes import KEPT
 from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
 from gridveil.grid.io.powsybl.tables import build
@@ -162,7 +162,7 @@ def strip(
         if limited
     )
     found = shown(graph, private, names, known, limits)
-    new = {name: new_id(label, name) for name, label in found.labels.items()}
+    new = {name: found.id_of(name) for name in found.labels}
     return Model(
         powsybl.strip(model.tree, private, protected),
         Graph(profiles(found)),

@@ -72,6 +72,7 @@ _NUMBER = re.compile(r"[+-]?(\d{1,40}\.?\d{0,40}|\.\d{1,40})([eE][+-]?\d{1,3})?|
 _CHOICE = re.compile(r"[A-Za-z]{1,60}\.[A-Za-z0-9]{1,60}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z")
+_CONTROLS = ("TapChangerControl", "RegulatingControl")
 _ORDER = ("sequenceNumber", "endNumber", "step", "sectionNumber")
 
 
@@ -93,10 +94,18 @@ class Shown:
     private: tuple[str, ...]
     names: dict[str, tuple[str, ...]]
     labels: dict[str, str] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
+    """Those that keep their ids: they have no private number, and are not parts of others."""
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the private parameters of a resource."""
         return self.names.get(name, self.private)
+
+    def id_of(self, name: str) -> str:
+        """Return the id of a resource in the release. A private id decides nothing of it."""
+        if name in self.kept:
+            return name
+        return str(uuid5(NAMESPACE_URL, f"gridveil:{self.labels[name]}"))
 
 
 def shown(
@@ -129,7 +138,9 @@ def shown(
             parts.setdefault(kind, []).append(name)
         elif kind in KEPT:
             label = name
-            if _fate(kind, "id", found.of(name)) is not None:
+            if _fate(kind, "id", found.of(name)) is None:
+                found.kept.add(name)
+            else:
                 counts[kind] = counts.get(kind, 0) + 1
                 label = known.get(name, f"{kind}-{counts[kind]}'")
             found.labels[name] = label
@@ -148,13 +159,24 @@ def _label_owned(found: Shown, kind: str, parts: Sequence[str], limits: frozense
         if owner not in found.labels:
             continue
         found.names[name] = found.of(owner)
-        if kind in LIMITS.split() and "capacity" in found.of(owner) and name not in limits:
+        if kind in LIMITS.split() and name not in limits and _bounds_private(found, owner):
             continue
         groups.setdefault(owner, []).append(name)
     for owner, names in groups.items():
         names.sort(key=lambda name: _public_order(graph, name))
         for place, name in enumerate(names, 1):
             found.labels[name] = f"{found.labels[owner]} {kind} {place}"
+
+
+def _bounds_private(found: Shown, group: str) -> bool:
+    """Return whether limits in a set that follow no capacity may copy a private number.
+
+    Those of switches next to private lines may, and those of machines and loads.
+    """
+    of = group
+    while found.graph.kind(of) in _OWNERS:
+        of = found.graph.reference(of, *_OWNERS[found.graph.kind(of)])
+    return "capacity" in found.of(group) or of not in found.kept
 
 
 def _label_used(found: Shown, kind: str, parts: Sequence[str]) -> None:
@@ -184,11 +206,6 @@ def _public_order(graph: Graph, name: str) -> tuple[float, str]:
     value = text or lasts
     at = float(value) if _NUMBER.fullmatch(value) and value not in ("true", "false") else 0.0
     return at, graph.reference(kind, "limitType", "kind") + graph.reference(kind, "direction")
-
-
-def new_id(label: str, name: str) -> str:
-    """Make the id of a label; a resource that keeps its id has the id as its label."""
-    return name if label == name else str(uuid5(NAMESPACE_URL, f"gridveil:{label}"))
 
 
 # -- copies ------------------------------------------------------------------------------------
@@ -250,8 +267,7 @@ def _copy(found: Shown, element: ET.Element) -> ET.Element | None:
     name, kind = identity(element), local(element.tag)
     if schema(element.tag) not in SCHEMAS or kind not in KEPT or name not in found.labels:
         return None
-    label = found.labels[name]
-    own = marked(new_id(label, name))
+    own = marked(found.id_of(name))
     defined = element.get(ID) is not None
     copy = ET.Element(element.tag, {ID: own} if defined else {ABOUT: f"#{own}"})
     seen: set[str] = set()
@@ -291,12 +307,12 @@ def _property(found: Shown, name: str, kind: str, one: ET.Element) -> ET.Element
         old = bare(target)
         if old not in found.labels:
             return None
-        new.set(RESOURCE, f"#{marked(new_id(found.labels[old], old))}")
+        new.set(RESOURCE, f"#{marked(found.id_of(old))}")
         return new
     new.text = (one.text or "").strip()
     if part in ("enabled", "controlEnabled", "targetValue", "targetDeadband"):
         held = _held(found.graph, name)
-        if held and not held.endswith(".voltage"):
+        if (held or kind in _CONTROLS) and not held.endswith(".voltage"):
             new.text = "false" if part.lower().endswith("enabled") else None
     country = part.endswith("IsoCode")
     return new if (_COUNTRY if country else _NUMBER).fullmatch(new.text or "") else None
@@ -304,7 +320,7 @@ def _property(found: Shown, name: str, kind: str, one: ET.Element) -> ET.Element
 
 def _name(found: Shown, name: str, text: str) -> str:
     """Return a name that may be published, or the id: readers expect every element to have one."""
-    return text if found.labels[name] == name and LABEL.fullmatch(text) else found.labels[name]
+    return text if name in found.kept and LABEL.fullmatch(text) else found.labels[name]
 
 
 def _held(graph: Graph, name: str) -> str:

@@ -98,20 +98,23 @@ def renamed_ids(
     root: ET.Element, private: Sequence[str], hidden: Mapping[int, tuple[str, ...]]
 ) -> dict[str, str]:
     """Map old to new ids of the elements that have a private number."""
-    taken = {element.get("id", "") for element in root.iter()}
+    carriers: list[tuple[str, str]] = []
+    taken: set[str] = set()  # ids that stay: which ones the others had decides nothing
+    for element in root.iter():
+        names, old = hidden.get(id(element), private), element.get("id")
+        if old is not None and any(element.tag in CARRIERS[name] for name in names):
+            carriers.append((old, element.tag))
+        elif old is not None:
+            taken.add(old)
     found: dict[str, str] = {}
     counts: dict[str, int] = {}
-    for element in root.iter():
-        names = hidden.get(id(element), private)
-        carries = any(element.tag in CARRIERS[name] for name in names)
-        old = element.get("id")
-        if old is not None and carries:
-            place = counts.get(element.tag, 0)
-            counts[element.tag] = place + 1
-            new = f"{element.tag}-{place}"
-            while new in taken:
-                new += "'"
-            found[old] = new
+    for old, tag in carriers:
+        place = counts.get(tag, 0)
+        counts[tag] = place + 1
+        new = f"{tag}-{place}"
+        while new in taken:
+            new += "'"
+        found[old] = new
     return found
 
 

@@ -1,0 +1,166 @@
+"""Twins of CGMES models: private numbers in odd places of the profiles leave no trace."""
+
+import copy
+import xml.etree.ElementTree as ET
+import zipfile
+
+import numpy as np
+import pytest
+from grid.test_cgmes import pack, pytestmark, roots
+from grid.test_powsybl import RANGES, network
+
+from gridveil.grid.io import read_case
+from gridveil.grid.io.cgmes.rdf import ABOUT, CIM, ID, RESOURCE, bare, column, local, schema
+from gridveil.grid.io.cgmes.rdf import identity as id_of
+
+pytest.importorskip("pypowsybl", reason="pypowsybl is not installed")
+
+__all__ = ["pytestmark"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The profiles of a small network, as pypowsybl writes them."""
+    path = tmp_path_factory.mktemp("twins") / "ieee14.zip"
+    network("ieee14").save(str(path), format="CGMES")
+    return {name: root for name, root in roots(path).items() if "_SV" not in name}
+
+
+class Twin:
+    """Profiles that numbers are put into."""
+
+    def __init__(self, files):
+        self.files = {name: copy.deepcopy(root) for name, root in files.items()}
+        (self.equipment,) = (root for name, root in self.files.items() if name.endswith("_EQ.xml"))
+        self.space = next(f"{{{schema(o.tag)}}}" for o in self.equipment if schema(o.tag) in CIM)
+
+    def parts(self, *kinds):
+        """All that profiles say of resources of these classes."""
+        return [one for root in self.files.values() for one in root if local(one.tag) in kinds]
+
+    def add(self, part, name, text):
+        ET.SubElement(part, f"{self.space}{name}").text = str(text)
+
+    def resource(self, kind, name, **refers):
+        part = ET.SubElement(self.equipment, f"{self.space}{kind}", {ID: f"_{name}"})
+        self.add(part, "IdentifiedObject.name", name)
+        for says, other in refers.items():
+            tag = f"{self.space}{says.replace('__', '.')}"
+            ET.SubElement(part, tag, {RESOURCE: f"#_{other}"})
+        return part
+
+    def rename(self, old, new):
+        for one in (one for root in self.files.values() for one in root.iter()):
+            for key in (ID, ABOUT, RESOURCE):
+                if bare(f"#{one.get(key, '').lstrip('#')}") == old:
+                    one.set(key, f"_{new}" if key == ID else f"#_{new}")
+
+
+def limit_of(kind, terminal):
+    """An operational limit of a machine or load, at its terminal or of itself."""
+
+    def put(twin, value):
+        name = id_of(twin.parts(kind)[0])
+        ends = {bare(r.get(RESOURCE)): id_of(one) for one in twin.parts("Terminal") for r in one
+                if column(r.tag) == "ConductingEquipment"}  # fmt: skip
+        where = {"OperationalLimitSet__Terminal": ends[name]} if terminal else {
+            "OperationalLimitSet__Equipment": name}  # fmt: skip
+        twin.resource("OperationalLimitSet", "set", **where)
+        twin.add(twin.resource("OperationalLimitType", "type"),
+                 "OperationalLimitType.acceptableDuration", 0)  # fmt: skip
+        for limit in ("ActivePowerLimit", "ApparentPowerLimit", "CurrentLimit"):
+            part = twin.resource(
+                limit, f"own{limit}", OperationalLimit__OperationalLimitSet="set",
+                OperationalLimit__OperationalLimitType="type",
+            )  # fmt: skip
+            twin.add(part, f"{limit}.value", value)
+
+    return put
+
+
+def participation(twin, value):
+    for one in twin.equipment:
+        if local(one.tag).endswith("GeneratingUnit"):
+            for old in [each for each in one if column(each.tag) == "normalPF"]:
+                one.remove(old)
+            twin.add(one, "GeneratingUnit.normalPF", value)
+
+
+def control_of_nothing(twin, value):
+    """A control that does not say what it holds: it may be a power."""
+    for one in twin.parts("RegulatingControl"):
+        for each in list(one):
+            if column(each.tag) == "mode":
+                one.remove(each)
+            elif column(each.tag) in ("targetValue", "targetDeadband"):
+                each.text = str(value)
+
+
+def name_like_a_new_one(twin, value):
+    """An id that a release could have made, for one of the two values."""
+    load = id_of(twin.parts("EnergyConsumer")[3])
+    twin.rename(load, "load-3" if value < 300 else f"load-{value:g}")
+
+
+TEXTS = ("description", "mRID", "aliasName", "shortName", "energyIdentCodeEic")
+MORE = {
+    "EnergyConsumer": ("EnergyConsumer.pfixedPct", "EnergyConsumer.customerCount"),
+    "GeneratingUnit": ("GeneratingUnit.ratedGrossMaxP", "GeneratingUnit.governorSCD",
+                       "GeneratingUnit.maxEconomicP", "GeneratingUnit.startupCost"),
+    "SynchronousMachine": ("SynchronousMachine.baseQ", "SynchronousMachine.qPercent"),
+}  # fmt: skip
+
+
+def odd_places(twin, value):
+    """Texts, properties that are not read, attributes, comments, instructions, other files."""
+    for part in twin.parts(*MORE, "Terminal", "Substation", "VoltageLevel"):
+        for name in TEXTS:
+            twin.add(part, f"IdentifiedObject.{name}", value)
+        for name in MORE.get(local(part.tag), ()):
+            twin.add(part, name, value)
+        part.set("{http://example.org/#}note", str(value))
+        part.append(ET.Comment(str(value)))
+        part.append(ET.ProcessingInstruction("note", str(value)))
+        for one in list(part)[:1]:
+            one.tail = str(value)
+            one.set("{http://www.w3.org/XML/1998/namespace}lang", f"x{value:g}")
+    twin.files[f"notes_{value}.txt"] = f"{value}"
+
+
+UNITS, DRAWN = ("generator_limit",), ("load",)
+CASES = [
+    *((limit_of("SynchronousMachine", terminal), UNITS) for terminal in (True, False)),
+    (limit_of("EnergyConsumer", True), DRAWN),
+    (participation, UNITS),
+    (control_of_nothing, UNITS),
+    (name_like_a_new_one, DRAWN),
+    (odd_places, (*UNITS, *DRAWN)),
+]
+
+
+@pytest.mark.parametrize(("put", "names"), CASES)
+def test_a_private_number_in_an_odd_place_changes_no_byte(put, names, model, tmp_path):
+    made = []
+    for value in (140.25, 332.4):
+        twin = Twin(model)
+        put(twin, value)
+        read = read_case(pack(tmp_path / "twin.zip", twin.files))
+        assert read.source.kind == "cgmes"
+        _, public = read.split(names, {name: RANGES[name] for name in names})
+        released = public.with_values(public.signs * (50.0 + np.arange(public.entries)))
+        released.write_release(tmp_path / "out.zip", names)
+        read.write(tmp_path / "own.zip")
+        made.append([(tmp_path / name).read_bytes() for name in ("out.zip", "own.zip")])
+        with zipfile.ZipFile(tmp_path / "out.zip") as packed:
+            assert not any(str(value).encode() in packed.read(one) for one in packed.namelist())
+    assert made[0][0] == made[1][0]
+    assert made[0][1] != made[1][1]  # the control: an owner's files tell them apart
+
+
+def test_limits_of_machines_stay_if_their_numbers_are_public(model, tmp_path):
+    twin = Twin(model)
+    limit_of("SynchronousMachine", True)(twin, 332.4)
+    read = read_case(pack(tmp_path / "twin.zip", twin.files))
+    _, public = read.split(DRAWN, RANGES["load"])
+    public.with_values(public.signs * 50.0).write_release(tmp_path / "out.zip", DRAWN)
+    assert b"332.4" in (tmp_path / "out.zip").read_bytes()
