@@ -281,6 +281,25 @@ def test_wind_speeds_before_and_after_are_those_of_the_neighbouring_slots():
     assert all((chunk.before == chunk.level).all() for chunk in untimed.every_chunk())
 
 
+def test_rows_that_are_alike_count_alike():
+    """Else a source that is sorted by power would move two records where its owner changed one."""
+    speeds, times, powers = simulated(turbines=1, days=10)
+    speeds, times = [np.repeat(speeds[0], 3)], [np.repeat(times[0], 3)]
+    powers = [np.clip(np.repeat(powers[0], 3) + np.tile([-0.1, 0.0, 0.1], len(powers[0])), 0, 1)]
+    farm = Farm(speeds, times, "record")
+    inquiry = inquire(farm, powers, epsilon=1000)
+    learn(inquiry)
+    assert inquiry.agenda.asks("response")
+    other = parts_of([powers[0].reshape(-1, 3)[:, ::-1].ravel()])
+    moved = parts_of([np.roll(powers[0], 3)])  # the control: to rows at another wind speed
+    told = 0
+    for one in (one for one in inquiry.sums if not one.long):
+        here = one.compute(farm, parts_of(powers))
+        assert np.array_equal(one.compute(farm, other), here), one.name
+        told += not np.array_equal(one.compute(farm, moved), here)
+    assert told > 3
+
+
 def test_records_are_drawn_from_noisy_answers_alone():
     """Without power: the draw is given the farm and what was learned, and repeats itself."""
     speeds, times, powers = simulated()

@@ -43,7 +43,7 @@ class Chunk:
         Of each row: the place of its wind speed in `SPEEDS`.
     before, after
         Of each row: the place of the wind speed one step earlier and later; its own where that is
-        not known.
+        not known. Rows of one moment and wind speed have the same.
     slot
         Of each row: how many steps of the clock it is after the farm's first row.
     hour
@@ -96,9 +96,13 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Turbine:
-    """The public columns of one turbine, in as little memory as they need."""
+    """The public columns of one turbine, in as little memory as they need.
+
+    ``alike`` are rows with the moment and wind speed of the row before.
+    """
 
     level: NDArray[np.uint16]
+    alike: NDArray[np.bool_]
     slot: NDArray[np.int32]
     hour: NDArray[np.uint8]
     block: NDArray[np.int32]
@@ -203,9 +207,15 @@ class Farm:
             )
 
     def _levels(self, turbine: Turbine, rows: slice, step: int) -> NDArray[np.uint16]:
-        """Places of the wind speeds a step away, if there are times and the next row is there."""
-        own = np.arange(rows.start, rows.stop)
-        other = np.clip(own + step, 0, len(turbine) - 1)
+        """Places of the wind speeds a step away, if there are times and the next row is there.
+
+        Rows that are alike have the same neighbours, those of the first or last of them: which of
+        them is which depends on the order of the source, and so on power if it is sorted by that.
+        """
+        own, new = np.arange(rows.start, rows.stop), ~turbine.alike[rows]
+        first = np.flatnonzero(new)
+        edge = first if step < 0 else np.append(first[1:], len(own)) - 1
+        other = np.clip(own[edge[np.cumsum(new) - 1]] + step, 0, len(turbine) - 1)
         known = turbine.slot[other] == turbine.slot[own] + step
         return np.asarray(turbine.level[np.where(self.timed & known, other, own)])
 
@@ -219,9 +229,8 @@ class Farm:
         if moments is None:
             rows = np.arange(len(level), dtype=np.int32)
             calm = np.zeros(len(level), dtype=np.uint8)
-            return Turbine(
-                level.astype(np.uint16), rows, calm, rows, rows, 0 * rows, calm, _cuts(rows)
-            )
+            level, alike = level.astype(np.uint16), np.zeros(len(level), dtype=np.bool_)
+            return Turbine(level, alike, rows, calm, rows, rows, 0 * rows, calm, _cuts(rows))
         if (np.diff(moments) < 0).any():
             raise InputError(
                 "Times of a turbine are not in order.", remedy="Sort its rows by time."
@@ -236,6 +245,7 @@ class Farm:
         month = _month(begins)
         return Turbine(
             level.astype(np.uint16),
+            (np.diff(moments, prepend=-1) == 0) & (np.diff(level, prepend=-1) == 0),
             slot.astype(np.int32),
             (moments % 86_400 * HOURS // 86_400).astype(np.uint8),
             block,
