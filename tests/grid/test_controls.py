@@ -1,6 +1,7 @@
 """A release beside networks that take no epsilon, and its warning of false congestion."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,10 +20,11 @@ pytestmark = [
 ]
 
 
-def log_spread(seed=0):
+@cache
+def log_spread():
     """RTS-96 with ratings from 10 to 3,090 MW like those of Great Britain: hardly any binds."""
     network = rts96()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     free = network.with_capacity(np.full(len(network.branches), np.inf))
     models = grid.sample_population(network, 60, costs=0.125)
     flow = np.abs(grid.solve_population(free, models, keep=("flow",)).flow).max(0)
@@ -42,7 +44,7 @@ def errors(network, models, made):
 
 def test_a_release_that_is_worse_than_no_limits_says_so():
     network = log_spread()
-    models = grid.sample_population(network, 100, costs=0.125)
+    models = grid.sample_population(network, 20, costs=0.125)
     for seed in range(2):
         made = grid.release(
             network, models, epsilon=1, alpha=100, limits=(1, 5000), method="laplace", seed=seed
@@ -59,7 +61,7 @@ def test_a_release_that_is_worse_than_no_limits_says_so():
 
 def test_a_release_that_is_better_does_not_warn():
     network = rts96(variant="paper")
-    models = grid.sample_population(network, 300, costs=(80, 100))
+    models = grid.sample_population(network, 100, costs=(80, 100))
     for seed in range(2):
         made = grid.release(network, models, epsilon=1, alpha=30, limits=(1, 5000), seed=seed)
         released, free = errors(network, models, made)
