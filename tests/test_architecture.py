@@ -1,6 +1,7 @@
 """The import rules, who may open a seal, and who may draw random numbers."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,7 @@ def package(module: str) -> str:
     return module.removesuffix(".py").split("/")[0]
 
 
+@cache
 def imported(module: str) -> set[str]:
     found = set()
     for node in ast.walk(tree(module)):
@@ -139,6 +141,7 @@ def imported(module: str) -> set[str]:
     return found - {"__version__"}
 
 
+@cache
 def names(module: str) -> set[str]:
     nodes = list(ast.walk(tree(module)))
     return {n.id for n in nodes if isinstance(n, ast.Name)} | {
@@ -153,6 +156,7 @@ def test_imports_go_one_way(module):
         assert imported(module) - {here} <= MAY_IMPORT[here]
 
 
+@cache
 def inside(module: str) -> list[str]:
     """The modules of its own package that a module imports, from the package's root."""
     here = package(module)

@@ -6,6 +6,7 @@ steps than the mechanism paid for.
 """
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -119,6 +120,7 @@ def replaced(farm, powers, speeds, draws):
     return pair
 
 
+@cache
 def moves(unit, count, seed=1):
     """For each question: how far each pair of neighbours moved it, as shares of its bound."""
     speeds, times, powers = simulated(days=42 if unit == "week" else 10)
