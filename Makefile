@@ -9,11 +9,12 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/gridveil demo --output demo-release
 
+# Bytecode is kept: tests start Python many times, and compiling takes a third of each start.
 test: lint browser database
-	$(BIN)/pytest -n auto
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto
 
 test-full: lint browser database
-	GRIDVEIL_FULL=1 $(BIN)/pytest -n auto
+	PYTHONDONTWRITEBYTECODE= GRIDVEIL_FULL=1 $(BIN)/pytest -n auto
 
 test-optional:
 	PYTHON=$(PYTHON) tests/optional/run
