@@ -92,7 +92,7 @@ def csv_text(
     order: Sequence[int] | None = None,
     delimiter: str = ",",
 ) -> bytes:
-    """Records as CSV; a column that nobody names tells power as well.
+    """Write records as CSV; a column that no option names (torque) reveals power as well.
 
     Semicolons come with decimal commas and UTF-16.
     """

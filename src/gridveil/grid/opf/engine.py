@@ -244,7 +244,7 @@ def solve_population(
         "exact", or the number of linear pieces that replace each quadratic cost; `error` in the
         solutions says how much that can matter.
     keep
-        What to keep of every model beside cost, status and certificate: "dispatch", "flow",
+        What to keep of every model besides cost, status and certificate: "dispatch", "flow",
         "line_price", "nodal_price", "limit_price" (of generators), "shed", "overload",
         "room_price".
     tolerance

@@ -19,16 +19,16 @@ Floats = NDArray[np.float64]
 _MEMORY = 0.5  # the correlation of residuals an hour apart
 
 
-def textured(values: Floats, share: float, memory: float = _MEMORY) -> Floats:
+def textured(values: Floats, share: float) -> Floats:
     """Add residuals of about ``share`` of their level to rebuilt loads ``(days, slots, loads)``.
 
-    ``memory`` is the correlation of residuals an hour apart. Residuals add up to 0 over the loads
-    of a slot and over the slots of a load's day; so a network of one load is not changed.
+    Residuals add up to 0 over the loads of a slot and over the slots of a load's day; so a network
+    of one load is not changed.
     """
     days, slots, loads = values.shape
     seed = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
     draws = np.random.default_rng(int.from_bytes(seed, "little"))
-    step = memory ** (24 / slots)
+    step = _MEMORY ** (24 / slots)
     walk = np.empty((days * slots, loads))
     last = draws.standard_normal(loads)
     for place in range(days * slots):

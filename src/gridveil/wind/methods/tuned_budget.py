@@ -186,9 +186,9 @@ def residual_correlation(s: float, b: float) -> float:
 
 @lru_cache(maxsize=1024)
 def tail_variances(s: float, b: float, radii: tuple[Fraction, ...]) -> tuple[float, ...]:
-    """Predicted variances of what one noisy record tells of the spread, one for each radius.
+    """Predict the variance of the spread's tail as read from one noisy record, for each radius.
 
-    Averaged over curve values in ``[0, 1]`` and residuals of ``+-s`` cut to the box.
+    This is the average over curve values in ``[0, 1]`` and residuals of ``+-s`` clipped to the box.
     """
     middles = (np.arange(16) + 0.5) / 16
     f = np.concatenate([middles, middles])[:, None]

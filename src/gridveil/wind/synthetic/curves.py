@@ -103,8 +103,12 @@ class Knots:
         return np.asarray(spread[:, None] * spread[None] * shape)
 
 
-def choose_knots(farm: Farm, first: float = 2.5, step: float = 1.0, least: float = 2e-3) -> Knots:
-    """Knots every m/s, wider where fewer than a share ``least`` of all records would be between."""
+# The first knot and the distance of knots (m/s), and the least share of records between two.
+_FIRST, _STEP, _LEAST = 2.5, 1.0, 2e-3
+
+
+def choose_knots(farm: Farm) -> Knots:
+    """Place knots every m/s, wider apart if too few records would be between two of them."""
     total = np.cumsum(farm.counts.sum(axis=0))
     highest = farm.quantile_of(SPEEDS, 0.9995)
 
@@ -112,10 +116,10 @@ def choose_knots(farm: Farm, first: float = 2.5, step: float = 1.0, least: float
         places = np.minimum(np.searchsorted(SPEEDS, [low, high]), len(SPEEDS) - 1)
         return float((total[places[1]] - total[places[0]]) / total[-1])
 
-    knots = [max(first, float(np.floor(SPEEDS[np.searchsorted(total, 1)])))]
+    knots = [max(_FIRST, float(np.floor(SPEEDS[np.searchsorted(total, 1)])))]
     while knots[-1] < highest:
-        width = step
-        while knots[-1] + width < highest and share(knots[-1], knots[-1] + width) < least:
+        width = _STEP
+        while knots[-1] + width < highest and share(knots[-1], knots[-1] + width) < _LEAST:
             width += 0.25
         knots.append(knots[-1] + width)
     if len(knots) < 2:
