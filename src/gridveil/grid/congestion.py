@@ -1,15 +1,15 @@
-"""Whether the congestion of a released network may be the noise's own.
+"""Check whether the congestion of a released network may come from noise alone.
 
-Noise on the capacity of a small line makes congestion that is not there. If alpha is large beside
-the ratings, a network without any limit can be nearer to the real one than the release. Whether
-that may be so is asked of released and public data, which costs no epsilon.
+Noise on the capacity of a small line creates congestion that is not real. If alpha is large
+compared to the ratings, a network without any limit can be nearer to the real one than the release.
+Whether that may be so is computed from released and public data, which costs no epsilon.
 
-**How.** Limits make the released network dearer than the same network without them. If that is by
-less than `MATERIAL`, its limits do little harm. Otherwise suppose that no line limits anything on
-the real network: take a network that is like the released one, with capacities that are enough for
-every model; imagine releases of it (`Method.imagine`), and see how much dearer these alone make the
-models. If noise alone does as much as the limits of the release do, nothing in the release tells
-its congestion from false congestion.
+**How.** Limits make the released network more expensive than the same network without them. If the
+difference is below `MATERIAL`, its limits do little harm. Otherwise suppose that no line limits
+anything on the real network: take a network like the released one, with capacities that are enough
+for every model; simulate releases of it (`Method.imagine`), and compute how much more expensive
+these make the models. If noise alone costs as much as the limits of the release, nothing in the
+release distinguishes its congestion from false congestion.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from gridveil.grid.restoration.congestion_relief import LARGE, pieces_for
 Floats = NDArray[np.float64]
 
 MATERIAL = 0.5
-"""From here on (% of cost) it matters whether limits are there."""
-# How many models are looked at on how many imagined releases; and on a large network, whose many
-# lines make models and draws much alike.
+"""Limits matter if they add at least this much (% of cost)."""
+# How many models are solved on how many simulated releases; fewer on a large network, whose many
+# lines make models and draws similar.
 _LOOK, _LARGE_LOOK = (40, 5), (10, 2)
-# Noise that twice does less than one in so many of what the limits do is far from it.
+# If two draws of noise cost less than the limits by this factor, no more are needed.
 _FAR = 3.0
 
 
@@ -45,10 +45,10 @@ class Congestion:
     Parameters
     ----------
     cost
-        How much dearer they make the models, mean in %.
+        How much more expensive they make the models, mean in %.
     noise
         The same for noise on limits that are wide enough: the least and the most of some draws,
-        which end once they are clear; None if `cost` is too little to matter.
+        which stop once the result is clear; None if `cost` is too small to matter.
     """
 
     cost: float
@@ -56,7 +56,7 @@ class Congestion:
 
     @property
     def doubtful(self) -> bool:
-        """Whether noise alone may have made the limits as dear."""
+        """Whether noise alone may have made the limits as expensive."""
         return self.noise is not None and self.cost <= self.noise[1]
 
     @property
@@ -74,12 +74,12 @@ class Congestion:
 
 
 def congestion(task: Task, prepared: Prepared, outcome: Outcome) -> Congestion | None:
-    """Look at what released limits do; None if capacities are public, or it can't be told.
+    """Compute what released limits cost; None if capacities are public, or if it is unknown.
 
     Parameters
     ----------
     task, prepared
-        As of the release; the sealed values are not looked at.
+        Those of the release; the sealed values are not opened.
     outcome
         The released values and their error bars.
     """
@@ -88,7 +88,7 @@ def congestion(task: Task, prepared: Prepared, outcome: Outcome) -> Congestion |
         return None
     count, draws = _LARGE_LOOK if len(problem.public.buses) > LARGE else _LOOK
     some = take(problem.models, np.arange(min(problem.models.size, count)))
-    # What noise does to costs in DC is looked at, and AC would take most of a release's time again.
+    # Only costs in DC are compared: AC would take most of a release's time again.
     options = task.options
     plain = replace(options, ac=False) if isinstance(options, Certified) else options
     fewer = replace(
@@ -97,7 +97,7 @@ def congestion(task: Task, prepared: Prepared, outcome: Outcome) -> Congestion |
     try:
         return _congestion(fewer, prepared, outcome, draws)
     except (GridveilError, *TROUBLE):
-        # The epsilon is spent: trouble with this look may not cost the release.
+        # The epsilon is spent: trouble with this check must not lose the release.
         return None
 
 
@@ -117,7 +117,7 @@ def _congestion(task: Task, prepared: Prepared, outcome: Outcome, draws: int) ->
     if task.problem.models.capacity is not None:
         wanted = wanted / task.problem.models.capacity[:, public.support["capacity"]].min(axis=0)
     wide = _with(values, part, np.maximum(values[part], wanted))
-    # About released values, by a seed that hides nothing.
+    # The noise is about released values, so a public seed is fine.
     draw = partial(_draw, np.random.default_rng(0), part)
     known: list[float] = []
     for _ in range(draws):
@@ -125,14 +125,14 @@ def _congestion(task: Task, prepared: Prepared, outcome: Outcome, draws: int) ->
         found = _dearer(models.at(_with(values, part, made[part])), without)
         if found is not None:
             known.append(found)
-            # Noise alone may do it, or is far from it: more draws would say no more.
+            # Noise alone may cost as much, or costs far less: more draws would not change that.
             if found >= dearer or (len(known) > 1 and _FAR * max(known) < dearer):
                 break
     return Congestion(dearer, (min(known), max(known))) if known else None
 
 
 def _draw(rng: np.random.Generator, part: slice, scale: Floats) -> Floats:
-    """Noise on the capacities alone."""
+    """Draw noise on the capacities alone."""
     found = np.zeros(len(scale))
     found[part] = rng.laplace(0.0, scale[part])
     return found
@@ -145,7 +145,7 @@ def _with(values: Floats, part: slice, others: Floats | float) -> Floats:
 
 
 class _Models:
-    """The models on networks that differ in capacities, broken limits at a penalty."""
+    """Solves the models on networks that differ in capacities, with broken limits at a penalty."""
 
     def __init__(self, task: Task, values: Floats) -> None:
         self._problem = task.problem
@@ -162,7 +162,7 @@ class _Models:
 
 
 def _dearer(one: Solutions, without: Solutions) -> float | None:
-    """How much dearer the models are, mean in %; None if no model tells."""
+    """Compute how much more expensive models are, mean in %; None if none has both costs."""
     known = np.isfinite(one.cost) & np.isfinite(without.cost) & (without.cost != 0)
     if not known.any():
         return None

@@ -1,1 +1,1 @@
-"""Records made anew: a few sums over whole blocks of records are asked, then records are drawn."""
+"""Draw synthetic records from a few noisy sums over whole blocks of records."""

@@ -1,10 +1,9 @@
-"""What is asked of the blocks, at which radius and for which share of epsilon: public numbers only.
+"""Choose the queries of the blocks, with their radii and shares of epsilon, from public numbers.
 
-Radii are about the 90% quantile of what real turbines' blocks would give, as a share of the block's
+Radii are about the 90% quantile of the norms of real turbines' blocks, as a share of the block's
 length, so few blocks are clipped. With many records or a large epsilon there is little noise, and
-what clipping cuts off matters more: then radii grow, up to what no block can exceed. Priors are
-those of turbines in general. What would drown in noise is not asked: its epsilon goes to the
-rest.
+clipping matters more: then radii grow, up to what no block can exceed. Priors are those of turbines
+in general. A query whose answer would drown in noise is not asked: its epsilon goes to the others.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from gridveil.wind.clock import SECONDS
 from gridveil.wind.synthetic.farm import SPEEDS, Farm
 
-_LENGTHS = np.log([1.0, 6.0, 144.0, 1008.0])  # of blocks, in periods of ten minutes
+_LENGTHS = np.log([1.0, 6.0, 144.0, 1008.0])  # lengths of blocks, in periods of ten minutes
 _RADII = {
     "rough": (0.3, 0.15, 0.08, 0.06),
     "curve": (2.0, 1.2, 0.75, 0.6),
@@ -35,7 +34,7 @@ _RADII = {
 _LARGEST = {"rough": 0.25, "curve": 3.0, "turbines": 3.0, "months": 3.0, "hours": 3.0} | {
     "response": 6.0, "stops": 1.0, "spells": 0.5, "spread": 3.0, "shape": 2.0, "lags": 2.0,
 }  # fmt: skip
-_FEW = 432_000  # records every ten minutes, times epsilon, for which these radii were chosen
+_FEW = 432_000  # ten-minute records times epsilon up to which these radii are used
 _SHARES = {
     "rough": 0.08,
     "scale": 0.04,
@@ -67,38 +66,38 @@ QUESTIONS = {
     "shape": "distribution of residuals",
     "lags": "products of residuals at several lags",
 }
-"""What is asked, in words."""
+"""The queries, in words."""
 _LONG = ("spells", "lags")
 _TIMED = ("months", "hours", "response", "spells", "lags")
 _ROOT2 = float(np.sqrt(2.0))
 
 KEPT = (1.0, 1.0, 0.85, 0.8)
-"""The share of stopped records that clipping leaves, for blocks of these lengths: a guess."""
+"""A guess of the share of stopped records that clipping leaves, for blocks of `_LENGTHS`."""
 STOPPED = 0.015
-"""The share of records with enough wind at which turbines stand still, before anything is asked."""
+"""The prior of the share of records with enough wind at which turbines stand still."""
 SPELL = 6.0
-"""How many records such a spell has, likewise."""
+"""The prior of the number of records in a spell of stopped records."""
 SPELL_SPREAD = 0.35
-"""How far the number of spells is off, likewise, as a share of it."""
+"""The prior's deviation of the number of spells, as a share of it."""
 MONTH_SPREAD, HOUR_SPREAD, TURBINE_SPREAD = 0.35, 0.3, 0.3
-"""How far the means of a month, a part of the day or a turbine are off, in spreads of records."""
+"""The priors' deviations of the means of a month, a part of the day or a turbine, in spreads."""
 
 RESPONSE, RESPONSE_SPREAD = 0.08, 0.08
-"""How much of the way to the wind speeds before and after records go, and how far that is off."""
+"""The prior of how far power moves to the curve before and after, and its deviation."""
 
 
 @dataclass(frozen=True)
 class Agenda:
-    """The questions of a release.
+    """The queries of a release.
 
     Parameters
     ----------
     epsilon
-        Of each question, by name; those that are missing are not asked.
+        The epsilon of each query, by name; those that are missing are not asked.
     radius
-        Of each sum, by name.
+        The radius of each sum, by name.
     turbine_knots
-        How many knots a turbine's deviation from the common curve has.
+        The number of knots of a turbine's deviation from the common curve.
     months_by_turbine
         Whether months are asked for each turbine.
     stops
@@ -118,7 +117,7 @@ class Agenda:
     unknown: float
 
     def noise(self, name: str) -> str:
-        """How wide the noise on each number of an answer is, in words."""
+        """Write the scale of the noise on each number of an answer."""
         part = float(self.epsilon[name])
         if name not in self.radius:
             return f"{2 / part:.4g} blocks"
@@ -126,12 +125,12 @@ class Agenda:
         return f"{(1 if counted else 2) * self.radius[name] / part:.4g} records"
 
     def asks(self, name: str) -> bool:
-        """Whether this is asked."""
+        """Say whether this query is asked."""
         return name in self.epsilon
 
 
 def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
-    """Choose the questions from public numbers."""
+    """Choose the queries from public numbers."""
     wider = max(np.sqrt(_records(farm) * float(epsilon) / _FEW), 1.0)
     radius = {name: _radius(farm, name, wider) for name in _RADII}
     first = float(np.clip(150 / farm.blocks, 0.03, 0.15))
@@ -144,7 +143,7 @@ def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
         shares.pop("turbines")
 
     def noise(name: str) -> float:
-        """The standard deviation of this question's noise, if it is asked."""
+        """Compute the standard deviation of this query's noise, if it is asked."""
         share = (1 - first) * shares[name] / sum(shares.values())
         moves = 1 if name in ("spells", "stops") else 2
         return _ROOT2 * moves * radius[name] / (float(epsilon) * share)
@@ -179,7 +178,7 @@ def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
 
 
 def _records(farm: Farm) -> float:
-    """How many records the farm has, or would have with one every ten minutes."""
+    """Count the farm's records, or with times the periods of ten minutes that they cover."""
     return farm.rows * (farm.step / 600 if farm.timed else 1.0)
 
 
@@ -193,25 +192,25 @@ def _radius(farm: Farm, name: str, wider: float) -> float:
 
 
 def _wide(share: float, name: str, wider: float) -> float:
-    """A radius as a share of the block's length, if it may be wider than usual."""
+    """Widen a radius, as a share of the block's length, up to its largest value."""
     return float(min(share * wider, max(_LARGEST[name], share)))
 
 
 def _kept(farm: Farm, wider: float) -> float:
-    """The share of stopped records that clipping at the radius leaves: 1 if it cuts nothing."""
+    """Estimate the share of stopped records that clipping leaves: 1 if nothing is clipped."""
     kept, usual = _at_length(farm, KEPT), _at_length(farm, _RADII["stops"])
     cut = (1 - min(usual * wider, 1.0)) / max(1 - usual, 1e-9)
     return 1 - (1 - kept) * cut
 
 
 def _at_length(farm: Farm, table: tuple[float, ...], seconds: int | None = None) -> float:
-    """What a table over lengths of blocks says of this farm's."""
+    """Interpolate a table over lengths of blocks at this farm's length."""
     length = SECONDS[farm.unit] if seconds is None else seconds
     return float(np.interp(np.log(max(length / 600, 1.0)), _LENGTHS, table))
 
 
 def _stops(error: float, turbines: int) -> Literal["speed", "turbine", "farm"]:
-    """How finely stops are asked, from the error of the farm's share at the usual radius."""
+    """Choose how finely stops are asked, from the error of the farm's share at the usual radius."""
     if 2 * error / 0.15 < 0.0005:
         return "speed"
     return "turbine" if error * turbines < 0.15 * STOPPED else "farm"
@@ -222,7 +221,7 @@ def _turbine_knots(noise: float, turning: float) -> int:
 
 
 def _exact(shares: dict[str, float], first: float, epsilon: Fraction) -> dict[str, Fraction]:
-    """Exact parts of epsilon that add up to it; the reference's is ``first``."""
+    """Make exact parts of epsilon that add up to it; that of the reference is about ``first``."""
     whole = sum(shares.values())
     parts = {
         n: Fraction(round(10_000 * (1 - first) * s / whole), 10_000) for n, s in shares.items()

@@ -1,9 +1,9 @@
-"""Questions about whole blocks of records, with integer arithmetic, and how far answers can move.
+"""Queries about whole blocks of records, in integer arithmetic, and how far their answers move.
 
-**Sums.** Each block gives a vector of `q` numbers, computed from its own records, public numbers
+**Sums.** Each block has a vector of `q` numbers, computed from its own records, public numbers
 and answers that are already noisy. Vectors are clipped to an L1 norm `R`, rounded to whole steps of
-a public grid `g`, and added up in cells that are public: the sums of whole numbers below 2^53 are
-exact, in any order. If all powers of one block are replaced, every other block's vector stays the
+a public grid `g`, and summed in public cells: sums of whole numbers below 2^53 are exact, in any
+order. If all powers of one block are replaced, every other block's vector stays the
 same to the last bit, and one cell's sum moves by the difference of two clipped vectors:
 
     ||a - b||_1  <=  ||a||_1 + ||b||_1  <=  2 (R (1 + 2^-30) + q g / 2).
@@ -11,9 +11,9 @@ same to the last bit, and one cell's sum moves by the difference of two clipped 
 The factor covers the rounding of the clipping itself, `q g / 2` that to the grid. If `q = 1` and
 the number is never negative, `|a - b| <= R (1 + 2^-30) + g`. See docs/maths/wind-blocks.md.
 
-**Choices.** Candidates have scores that are sums over records, each record's weight public, its
-term between 0 and 1. The weights of a block add up to at most 1, so every score moves by at most 1.
-Weights and terms are whole numbers of a fine step: these sums are exact too.
+**Choices.** Candidates have scores that are sums over records of a public weight times a term
+between 0 and 1. The weights of a block add up to at most 1, so every score moves by at most 1.
+Weights and terms are whole numbers of fine steps, so these sums are exact too.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from gridveil.wind.synthetic.farm import Chunk, Farm, Vector, Whole
 Power = Sealed[tuple[Blocks, ...]]
 
 WEIGHT = 2**20
-"""Steps in which the weights of a choice are counted: a block's add up to at most this many."""
+"""The steps in a weight of 1; the weights of a block add up to at most this many."""
 TERM = 2**8
-"""Steps in which a record's term of a score is counted."""
+"""The steps in a term of 1."""
 
 _ROUNDING = Fraction(1, 2**30)
 
@@ -56,14 +56,14 @@ class BlockSums:
     radius
         The L1 norm that a block's vector is clipped to.
     width, cells
-        How many numbers a block's vector has, and how many cells there are.
+        The number of numbers in a block's vector, and the number of cells.
     vectors
-        The vectors of a chunk's blocks, from its opened power: an array of ``width`` columns.
+        Computes the vectors of a chunk's blocks from its opened power: ``width`` columns.
     cell
-        The public cell of each of a chunk's blocks; all in one by default.
+        Returns the public cell of each of a chunk's blocks; by default there is one cell.
     long
-        Whether long blocks are meant. A block is inside one long block, so a neighbour replaces
-        at most one of them.
+        Whether the vectors are those of long blocks. A block is inside one long block, so a
+        neighbour replaces at most one of them.
     count
         True if each vector is one number that is never negative: then it moves by the radius.
     """
@@ -79,7 +79,7 @@ class BlockSums:
 
     @property
     def size(self) -> int:
-        """How many numbers are asked."""
+        """The number of numbers in the answer."""
         return self.cells * self.width
 
     @property
@@ -98,24 +98,24 @@ class BlockSums:
         return Sensitivity(2 * R + self.width * self.grid, why, moving=self.size)
 
     def limits(self, farm: Farm) -> Limits:
-        """The range that no sum can leave."""
+        """Return a range that contains every possible sum."""
         most = float(Fraction(self.radius) * (farm.blocks + 1) * (1 + _ROUNDING)) + 1.0
         return Limits(0.0 if self.count else -most, most)
 
     def scale(self, epsilon: Fraction, farm: Farm) -> float:
-        """The scale of the noise at this epsilon; opens nothing."""
+        """Compute the scale of the noise at this epsilon; opens nothing."""
         limits = self.limits(farm)
         return calibrate_laplace(self.sensitivity, epsilon, limits, self.grid).scale_in_units
 
     def steps(self, chunk: Chunk, power: Vector) -> Vector:
-        """The clipped vectors of a chunk's blocks, in whole steps of the grid."""
+        """Compute the clipped vectors of a chunk's blocks, in whole steps of the grid."""
         vectors = self.vectors(chunk, power)
         norms = np.abs(vectors).sum(axis=1)
         factor = np.where(norms > self.radius, self.radius / np.maximum(norms, 1e-300), 1.0)
         return np.rint(vectors * factor[:, None] / float(self.grid))
 
     def compute(self, farm: Farm, parts: Sequence[Blocks]) -> Vector:
-        """The exact sums of all cells, one after the other."""
+        """Compute the exact sums of all cells, one after another."""
         sums = np.zeros((self.cells, self.width))
         for chunk, power in opened(farm, parts):
             steps = self.steps(chunk, power)
@@ -128,7 +128,7 @@ class BlockSums:
     def ask(
         self, account: Account, power: Power, farm: Farm, epsilon: Fraction
     ) -> tuple[Vector, float]:
-        """The noisy sums, a row for each cell, and the scale of their noise."""
+        """Ask the query; return the noisy sums, one row per cell, and the scale of their noise."""
         noisy = laplace(
             account,
             power,
@@ -156,7 +156,8 @@ class Choice:
     prior
         The public logarithm of each candidate's prior weight.
     scores
-        The candidates' scores in whole steps of ``1 / (WEIGHT TERM)``; each moves by at most 1.
+        Computes the candidates' scores in whole steps of ``1 / (WEIGHT TERM)``; each moves by at
+        most 1.
     """
 
     name: str
@@ -171,7 +172,7 @@ class Choice:
     )
 
     def ask(self, account: Account, power: Power, farm: Farm, epsilon: Fraction) -> int:
-        """The chosen candidate."""
+        """Ask the query; return the place of the chosen candidate."""
         grid = self.sensitivity.default_grid()
         # The same constant for all neighbours, in whole steps of the grid.
         prior = np.rint(self.prior * 2 / float(epsilon) / float(grid)) * float(grid)
@@ -193,7 +194,7 @@ class Choice:
 
 
 def opened(farm: Farm, parts: Sequence[Blocks]) -> Iterator[tuple[Chunk, Vector]]:
-    """Every chunk with its opened power."""
+    """Yield every chunk with its opened power."""
     for turbine, blocks in enumerate(parts):
         source, held = blocks(), np.empty(0)
         for chunk in farm.chunks(turbine):
@@ -204,10 +205,10 @@ def opened(farm: Farm, parts: Sequence[Blocks]) -> Iterator[tuple[Chunk, Vector]
 
 
 def weigh(farm: Farm, weight: Callable[[Chunk], Vector], share: float) -> list[NDArray[np.int32]]:
-    """Public whole weights of all records, chunk by chunk; a block's add up to at most `WEIGHT`.
+    """Compute public whole weights of all records; those of a block add up to at most `WEIGHT`.
 
     The weights of a block are divided by their sum, or by the quantile ``share`` of all blocks'
-    sums if that is larger: blocks with little to say count for less.
+    sums if that is larger, so that blocks with little information count less.
     """
     sums = [
         np.bincount(chunk.block, weight(chunk), minlength=chunk.blocks)
@@ -237,5 +238,5 @@ def add_by_long_block(chunk: Chunk, values: Vector) -> Vector:
 
 
 def masked(values: Vector, where: NDArray[np.bool_]) -> Vector:
-    """The values where a condition holds, 0 elsewhere."""
+    """Replace values by 0 where the condition is false."""
     return np.where(where, values, 0.0)

@@ -1,7 +1,7 @@
-"""Power curves on public knots: their family, their hats, posteriors and isotonic regression.
+"""Power curves on public knots: the reference family, knots, posteriors, isotonic regression.
 
 A curve is a table over `SPEEDS`. Between knots it is linear: a record's *hats* are its shares of
-the two knots about its wind speed.
+the two knots next to its wind speed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 
 _HALF_SPEEDS = np.arange(6.5, 11.01, 0.2)
 _KNEES = ((3.2, 3.4), (3.5, 2.0), (4.3, 1.4))
-_USUAL = (8.4, 1.2)  # of the wind speed at half power: most turbines on land
+_USUAL = (8.4, 1.2)  # mean and deviation of the wind speed at half power, for turbines on land
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Reference:
     """A public curve: ``(1 + (2^s - 1) (v/v50)^(-a s))^(-1/s)``.
 
     ``v50`` is the wind speed at half power, ``a`` the growth below it and ``s`` the sharpness of
-    the knee. Published curves of turbines of all makes, over their speed at half power, agree with
-    one of this family to about 2% of capacity; nacelle anemometers see a softer knee.
+    the knee. Published curves of all kinds of turbines, relative to their speed at half power,
+    agree with one of this family to about 2% of capacity; nacelle anemometers show a softer knee.
     """
 
     half_speed: float
@@ -36,14 +36,14 @@ class Reference:
     sharpness: float
 
     def __call__(self, speed: Vector) -> Vector:
-        """Power at these wind speeds, as shares of capacity."""
+        """Compute the power at these wind speeds, as shares of capacity."""
         ratio = np.maximum(speed / self.half_speed, 1e-2)
         s = self.sharpness
         return np.asarray((1 + (2**s - 1) * ratio ** (-self.growth * s)) ** (-1 / s))
 
 
 REFERENCES = tuple(Reference(v50, *knee) for v50 in _HALF_SPEEDS for knee in _KNEES)
-"""The public candidates."""
+"""The public candidates for the reference curve."""
 REFERENCE_PRIOR = np.array(
     [-0.5 * ((one.half_speed - _USUAL[0]) / _USUAL[1]) ** 2 for one in REFERENCES]
 )
@@ -62,16 +62,16 @@ class Knots:
         return len(self.at)
 
     def fewer(self, count: int) -> Knots:
-        """About ``count`` of the knots, the first and the last among them."""
+        """Return about ``count`` of the knots, including the first and the last."""
         places = np.round(np.linspace(0, len(self) - 1, count)).astype(int)
         return Knots(self.at[np.unique(places)])
 
     def table(self, values: Vector) -> Vector:
-        """A curve with these values at the knots, over `SPEEDS`."""
+        """Tabulate the curve with these values at the knots over `SPEEDS`."""
         return np.asarray(values[self.left] * (1 - self.share) + values[self.left + 1] * self.share)
 
     def sums(self, chunk: Chunk, values: Vector) -> Vector:
-        """The values of each block's rows, shared out to the knots: an array of blocks x knots."""
+        """Sum each block's values by knot, weighted by hats: an array of blocks x knots."""
         left, share = self.left[chunk.level], self.share[chunk.level]
         size = len(self)
         at = chunk.block * size + left
@@ -83,7 +83,7 @@ class Knots:
     def matrix(
         self, chunk: Chunk, weight: Vector | None = None, group: int = 0, groups: int = 1
     ) -> sparse.csr_array:
-        """Hats of a chunk's rows as a sparse matrix; columns of one group of knots are filled."""
+        """Return the hats of a chunk's rows as a sparse matrix, in the columns of one group."""
         share = self.share[chunk.level]
         scale = np.ones(len(chunk)) if weight is None else weight
         column = self.left[chunk.level] + group * len(self)
@@ -94,11 +94,11 @@ class Knots:
 
     @cached_property
     def distances(self) -> Vector:
-        """Between all knots, in m/s."""
+        """The distances between all knots, in m/s."""
         return np.asarray(np.abs(self.at[:, None] - self.at[None]))
 
     def smooth(self, spread: Vector, length: float) -> Vector:
-        """Covariance of curves that vary by ``spread`` and over about ``length`` m/s."""
+        """Compute the covariance of curves that vary by ``spread`` over about ``length`` m/s."""
         shape = np.exp(-0.5 * (self.distances / length) ** 2) + 1e-3 * np.eye(len(self))
         return np.asarray(spread[:, None] * spread[None] * shape)
 
@@ -128,7 +128,7 @@ def choose_knots(farm: Farm) -> Knots:
 
 
 def cells(place: Whole, count: int, weight: Vector) -> sparse.csr_array:
-    """A sparse matrix with one entry in each row: its weight, in the column of its place."""
+    """Make a sparse matrix with one entry per row: its weight, in the column of its place."""
     rows = len(place)
     return sparse.csr_array((weight, place, np.arange(rows + 1)), shape=(rows, count))
 
@@ -136,14 +136,14 @@ def cells(place: Whole, count: int, weight: Vector) -> sparse.csr_array:
 def posterior(
     gram: Vector, sums: Vector, variance: Vector, precision: Vector
 ) -> tuple[Vector, Vector]:
-    """Mean and covariance of ``theta``, if the noisy sums are ``gram theta`` with this variance."""
+    """Compute mean and covariance of ``theta``, given noisy sums ``gram theta``."""
     weighted = gram.T / variance
     covariance = np.asarray(np.linalg.inv(weighted @ gram + precision), dtype=np.float64)
     return covariance @ (weighted @ sums), covariance
 
 
 def isotonic(values: Vector, weights: Vector) -> Vector:
-    """The nearest values that never fall, by pooling neighbours that do."""
+    """Find the nearest values that never fall, by pooling neighbours that do."""
     pools: list[list[float]] = []
     for value, weight in zip(values, weights, strict=True):
         pools.append([float(value), float(weight), 1.0])

@@ -1,7 +1,7 @@
-"""How records scatter about their means: stops, spread, shape and order in time.
+"""Learn how records scatter about their means: stops, spread, shape and order in time.
 
-Step D of docs/maths/wind-blocks.md. Means are known by now; each question's answer is joined with a
-public prior, which stands alone where the question is not asked.
+Step D of docs/maths/wind-blocks.md. The means are already known; each query's answer is combined
+with a public prior, which is used alone if the query is not asked.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _KIND_PRIORS = (0.013, 0.002)
 
 @dataclass(frozen=True, eq=False)
 class Stops:
-    """How often turbines stand still or are derated with enough wind.
+    """How often turbines stand still or are derated although there is enough wind.
 
-    ``group`` is the group of each level of wind speed; ``rates`` the shares by turbine, group and
-    kind; ``length`` how many records a spell has.
+    ``group`` is the group of each level of wind speed; ``rates`` are the shares by turbine, group
+    and kind; ``length`` is the number of records in a spell.
     """
 
     group: Whole
@@ -63,7 +63,7 @@ class Scatter:
     shares: Vector
 
     def scores(self, chunk: Chunk, power: Vector) -> tuple[Vector, Flags]:
-        """Residuals over their spread, and which of them belong to turning, normal turbines."""
+        """Return residuals divided by their spread, and mark those of turning, normal turbines."""
         base = self.means.base
         sizes = base.sizes(chunk, power)
         good = base.normal(chunk, power, sizes) & base.turning[chunk.level]
@@ -72,7 +72,7 @@ class Scatter:
 
 
 def ask_stops(inquiry: Inquiry, base: Base) -> Stops:
-    """Shares of stopped and derated records, by speed or by turbine, and how long spells last."""
+    """Ask for shares of stopped and derated records, and for the length of spells."""
     farm, agenda = inquiry.farm, inquiry.agenda
     middle, high = (farm.quantile_of(SPEEDS, share, base.running) for share in (0.5, 0.85))
     group = np.searchsorted([middle, high], SPEEDS).astype(np.int64)
@@ -123,7 +123,7 @@ def ask_stops(inquiry: Inquiry, base: Base) -> Stops:
 
 
 def _ask_spells(inquiry: Inquiry, base: Base, odd: float) -> float:
-    """How many records a spell has: their number over that of spells that begin."""
+    """Estimate the number of records in a spell: odd records divided by the number of spells."""
     usual = odd / SPELL
     spells = usual
     if inquiry.agenda.asks("spells"):
@@ -151,7 +151,7 @@ def _ask_spells(inquiry: Inquiry, base: Base, odd: float) -> float:
 
 
 def ask_scatter(inquiry: Inquiry, means: Means) -> Scatter:
-    """Spread by turbine and wind speed, the shape of residuals, and how they follow each other."""
+    """Ask for the spread by turbine and wind speed, the shape of residuals, and their order."""
     spread = _ask_spread(inquiry, means)
     usual = Scatter(means, spread, quantiles(USUAL), usual_shares())
     shaped = Scatter(means, spread, _ask_shape(inquiry, usual), usual.shares)
@@ -161,7 +161,7 @@ def ask_scatter(inquiry: Inquiry, means: Means) -> Scatter:
 
 
 def _ask_spread(inquiry: Inquiry, means: Means) -> Vector:
-    """The median size of centred residuals, then means of their sizes by turbine and speed."""
+    """Ask for the median size of centred residuals, then for mean sizes by turbine and speed."""
     farm, agenda, base = inquiry.farm, inquiry.agenda, means.base
     turning = base.turning.astype(np.float64)
     ones = np.ones((farm.size, len(SPEEDS)))
@@ -209,7 +209,7 @@ def _ask_spread(inquiry: Inquiry, means: Means) -> Vector:
 
 
 def _ask_shape(inquiry: Inquiry, scatter: Scatter) -> Vector:
-    """Quantiles of residuals over their spread, from how many are in each bin."""
+    """Ask for counts of residuals in bins; return quantiles of residuals over their spread."""
     bins = len(USUAL)
 
     def excess(chunk: Chunk, power: Vector) -> Vector:
@@ -225,10 +225,10 @@ def _ask_shape(inquiry: Inquiry, scatter: Scatter) -> Vector:
 
 
 def _ask_lags(inquiry: Inquiry, scatter: Scatter) -> Vector:
-    """Shares of the processes, from products of scores at public lags.
+    """Ask for products of scores at public lags; return the processes' shares.
 
-    Neighbouring lags move together, so their differences inside a block have a smaller norm: they
-    are asked, and added up again.
+    Products at neighbouring lags are similar, so their differences inside a block have a smaller
+    norm: the differences are asked for, and summed again.
     """
     farm, turning = inquiry.farm, scatter.means.base.turning
     lags = choose_lags(farm.step, farm.long_length)
@@ -268,7 +268,7 @@ def _ask_lags(inquiry: Inquiry, scatter: Scatter) -> Vector:
 
 
 def _shrunk(share: float, error: float, prior: float) -> float:
-    """The posterior mean of a share, exponential of this mean before it was asked."""
+    """Compute the posterior mean of a share whose prior is exponential with mean `prior`."""
     grid = np.linspace(0.0, 0.6, 6001)
     error = max(error, 1e-6)
     logs = -0.5 * ((share - grid) / error) ** 2 - (grid / prior if error > 0.1 * prior else 0.0)
@@ -277,7 +277,7 @@ def _shrunk(share: float, error: float, prior: float) -> float:
 
 
 def _rates(odd: Vector, variance: float, rows: Vector) -> Vector:
-    """The posterior mean of each turbine's share: the farm's first, then turbines about it."""
+    """Compute the posterior mean of each turbine's share: the farm's first, then turbines'."""
     whole = rows.sum()
     farm = _shrunk(odd.sum() / whole, float(np.sqrt(variance * len(rows))) / whole, STOPPED)
     about = (0.5 * farm) ** 2 + 1e-12

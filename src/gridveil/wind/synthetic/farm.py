@@ -1,8 +1,8 @@
-"""The public side of a farm: wind speeds, a public clock, and the blocks that are protected.
+"""The public side of a farm: wind speeds, a public clock, and the protected blocks.
 
-A *block* is one calendar hour, day or week of one turbine, by a clock that everybody knows; or a
-single record. Everything here is made from wind speeds and times, which are public: which rows are
-in which block is the same for all neighbours.
+A *block* is one calendar hour, day or week of one turbine, by a public clock; or a single record.
+Everything here is computed from wind speeds and times, which are public: all neighbours have the
+same rows in the same blocks.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 GRID = 0.005
-"""Everything that depends on wind speed is tabulated at steps of this, in m/s."""
+"""Functions of wind speed are tabulated at steps of this, in m/s."""
 SPEEDS: Vector = np.arange(8001, dtype=np.float64) * GRID
 HOURS = 8
-"""Parts of the day, of three hours each."""
+"""The number of parts of the day, of three hours each."""
 
 _CHUNK = 60_000
 
@@ -36,24 +36,24 @@ class Chunk:
     Parameters
     ----------
     turbine
-        Its place among the turbines.
+        The turbine's place among the turbines.
     rows
-        Which rows of the turbine.
+        The turbine's rows in this chunk.
     level
-        Of each row: the place of its wind speed in `SPEEDS`.
+        For each row: the place of its wind speed in `SPEEDS`.
     before, after
-        Of each row: the place of the wind speed one step earlier and later; its own where that is
-        not known. Rows of one moment and wind speed have the same.
+        For each row: the place of the wind speed one step earlier and later, or its own if that is
+        not known. Rows of the same time and wind speed have the same.
     slot
-        Of each row: how many steps of the clock it is after the farm's first row.
+        For each row: how many steps of the clock it is after the farm's first row.
     hour
-        Of each row: the part of the day.
+        For each row: the part of the day.
     block, month, quarter
-        Of each row: its block, counted from the chunk's first. Of each block: its month, counted
+        For each row: its block, counted from the chunk's first. For each block: its month, counted
         from the farm's first, and its quarter of the year.
     long
-        Of each row: its long block, counted likewise. A long block is a day, or the unit if that
-        is longer; it is a whole number of blocks.
+        For each row: its long block, counted from the chunk's first. A long block is a day, or the
+        unit if that is longer; it is a whole number of blocks.
     """
 
     turbine: int
@@ -73,16 +73,16 @@ class Chunk:
 
     @property
     def blocks(self) -> int:
-        """How many blocks."""
+        """The number of blocks."""
         return len(self.month)
 
     @property
     def long_blocks(self) -> int:
-        """How many long blocks."""
+        """The number of long blocks."""
         return int(self.long[-1]) + 1
 
     def later(self, lag: int) -> tuple[Whole, NDArray[np.bool_]]:
-        """The row that is ``lag`` slots after each row, and whether their long block has one."""
+        """Find the row ``lag`` slots after each row, and whether it is in the same long block."""
         n = len(self)
         after = np.minimum(np.arange(n) + lag, n - 1)
         found = self.slot[after] == self.slot + lag
@@ -96,9 +96,9 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Turbine:
-    """The public columns of one turbine, in as little memory as they need.
+    """The public columns of one turbine, in small types to save memory.
 
-    ``alike`` are rows with the moment and wind speed of the row before.
+    ``alike`` marks rows with the time and wind speed of the row before.
     """
 
     level: NDArray[np.uint16]
@@ -116,7 +116,7 @@ class Turbine:
 
 
 class Farm:
-    """Wind speeds and times of all turbines, and the blocks they fall into.
+    """Wind speeds and times of all turbines, and their blocks.
 
     Parameters
     ----------
@@ -156,38 +156,38 @@ class Farm:
 
     @property
     def size(self) -> int:
-        """How many turbines."""
+        """The number of turbines."""
         return len(self.turbines)
 
     @property
     def length(self) -> float:
-        """Records that a full block holds."""
+        """The number of records in a full block."""
         return 1.0 if self.unit == "record" else max(SECONDS[self.unit] / self.step, 1.0)
 
     @property
     def long_length(self) -> float:
-        """Records that a full long block holds."""
+        """The number of records in a full long block."""
         if not self.timed:
             return 1.0
         return max(SECONDS["day"] / self.step, self.length)
 
     @cached_property
     def counts(self) -> Vector:
-        """Rows at each level of wind speed, turbine by turbine."""
+        """The number of rows at each level of wind speed, for each turbine."""
         counts = [np.bincount(t.level, minlength=len(SPEEDS)) for t in self.turbines]
         return np.array(counts, dtype=np.float64)
 
     def quantile_of(
         self, table: Vector, share: float, where: NDArray[np.bool_] | None = None
     ) -> float:
-        """A quantile over all rows, or those in ``where``, of a table over `SPEEDS`."""
+        """Compute a quantile of a table over `SPEEDS`, over all rows or those in ``where``."""
         order = np.argsort(table, kind="stable")
         total = self.counts.sum(axis=0) * (1.0 if where is None else where)
         below = np.cumsum(total[order])
         return float(table[order][np.searchsorted(below, share * below[-1])])
 
     def chunks(self, turbine: int) -> Iterator[Chunk]:
-        """The rows of one turbine, in whole long blocks."""
+        """Yield the rows of one turbine, in whole long blocks."""
         t = self.turbines[turbine]
         for low, high in zip(t.cuts[:-1], t.cuts[1:], strict=True):
             rows = slice(int(low), int(high))
@@ -207,10 +207,10 @@ class Farm:
             )
 
     def _levels(self, turbine: Turbine, rows: slice, step: int) -> NDArray[np.uint16]:
-        """Places of the wind speeds a step away, if there are times and the next row is there.
+        """Return the levels of the wind speeds a step away, or a row's own if there is none.
 
-        Rows that are alike have the same neighbours, those of the first or last of them: which of
-        them is which depends on the order of the source, and so on power if it is sorted by that.
+        Rows that are alike have the same neighbours, those of the first or last of them: their
+        order depends on the order of the source, and so on power if that is sorted by power.
         """
         own, new = np.arange(rows.start, rows.stop), ~turbine.alike[rows]
         first = np.flatnonzero(new)
@@ -220,7 +220,7 @@ class Farm:
         return np.asarray(turbine.level[np.where(self.timed & known, other, own)])
 
     def every_chunk(self) -> Iterator[Chunk]:
-        """The rows of all turbines."""
+        """Yield the chunks of all turbines."""
         for turbine in range(self.size):
             yield from self.chunks(turbine)
 
@@ -240,7 +240,7 @@ class Farm:
         rows = np.arange(len(level), dtype=np.int32)
         block = rows if self.unit == "record" else _numbered(calendar(moments, self.unit))
         starts = np.flatnonzero(np.diff(block, prepend=-1))
-        # A block has one month and one quarter: those of its first moment.
+        # A block has the month and quarter of its beginning.
         begins = begin(moments[starts], self.unit)
         month = _month(begins)
         return Turbine(
@@ -273,7 +273,7 @@ def _numbered(calendar: Whole) -> NDArray[np.int32]:
 
 
 def _cuts(long: NDArray[np.int32]) -> Whole:
-    """Where chunks begin and end: at the ends of long blocks."""
+    """Choose where chunks begin and end, at the ends of long blocks."""
     starts = np.flatnonzero(np.diff(long, prepend=-1))
     wanted = np.arange(0, len(long), _CHUNK)
     chosen = starts[np.minimum(np.searchsorted(starts, wanted), len(starts) - 1)]

@@ -1,7 +1,7 @@
-"""Draw records from what is known: post-processing of noisy answers, so it costs no epsilon.
+"""Draw records from noisy answers. This is post-processing, so it costs no epsilon.
 
-The draws are seeded by the noisy answers. They are not noise that protects anything: whoever knows
-the answers may know every draw.
+The draws are seeded by the noisy answers. They do not protect anything: anyone who knows the
+answers may know every draw.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from gridveil.wind.synthetic.lags import (
 )
 from gridveil.wind.synthetic.shape import RANKS
 
-_SPELL_SCATTER = 1.6  # of the logarithm of a spell's length
-_HIDDEN = 2.0  # a spell is longer than what is seen of it while the wind suffices
+_SPELL_SCATTER = 1.6  # the deviation of the logarithm of a spell's length
+_HIDDEN = 2.0  # how much longer a spell is than its part with enough wind
 _LONGEST = 1008
 
 
 def generate(
     farm: Farm, scatter: Scatter, stops: Stops, *, months: bool, seed: int, into: Vector
 ) -> None:
-    """Fill ``into`` with records of all turbines, one after the other, as shares of capacity.
+    """Fill ``into`` with records of all turbines, one after another, as shares of capacity.
 
     Parameters
     ----------
     farm, scatter, stops
-        What is known.
+        The public farm, and what was learned about scatter and stops.
     months
-        Whether months were asked for: then drawn residuals have no mean of their own in a month.
+        Whether months were asked for: then drawn residuals have a mean of 0 in each month.
     seed
-        Of the draws.
+        The seed of the draws.
     into
-        As long as all records.
+        An array with a place for every record.
     """
     draws = np.random.default_rng(seed)
     centred = scatter.quantiles - scatter.quantiles.mean()
@@ -64,8 +64,8 @@ def generate(
 
 
 def _process(factor: float, size: int, draws: np.random.Generator) -> Vector:
-    """An autoregressive process of unit variance."""
-    from scipy.signal import lfilter  # loads as long as all the rest
+    """Draw an autoregressive process of unit variance."""
+    from scipy.signal import lfilter  # takes as long to load as everything else
 
     steps = draws.standard_normal(size)
     if not factor:
@@ -75,7 +75,7 @@ def _process(factor: float, size: int, draws: np.random.Generator) -> Vector:
 
 
 def _common(farm: Farm, shares: Vector, draws: np.random.Generator) -> Vector:
-    """What all turbines have in common: quick and lasting sums for each slot, and volatility."""
+    """Draw the part that turbines share: quick and lasting sums for each slot, and volatility."""
     total = np.zeros((3, farm.slots))
     if farm.size > 1:
         for at, factor in enumerate(memory_factors(farm.step)):
@@ -88,7 +88,7 @@ def _common(farm: Farm, shares: Vector, draws: np.random.Generator) -> Vector:
 def _latent(
     farm: Farm, turbine: Turbine, shares: Vector, common: Vector, draws: np.random.Generator
 ) -> Vector:
-    """Sums of the processes, for the rows of one turbine."""
+    """Draw the sums of the processes for the rows of one turbine."""
     first, last = int(turbine.slot[0]), int(turbine.slot[-1])
     size = last - first + 1
     total = common[:, first : last + 1].copy()
@@ -102,12 +102,12 @@ def _latent(
 
 
 def _slowly(farm: Farm) -> float:
-    """The autocorrelation of volatility after one step."""
+    """Return the autocorrelation of volatility after one step."""
     return float(np.exp(-farm.step / VOLATILITY_MEMORY))
 
 
 def _take_means_out(farm: Farm, place: int, scatter: Scatter, months: bool, out: Vector) -> None:
-    """Take the draws' own means by speed and month out: the means released are those paid for."""
+    """Subtract the draws' own means by speed and month, so that the noisy means are released."""
     base = scatter.means.base
     spread = base.spread * scatter.spread[place]
 
@@ -132,7 +132,7 @@ def _take_means_out(farm: Farm, place: int, scatter: Scatter, months: bool, out:
 
 
 def _censoring(quantiles: Vector) -> tuple[Vector, Vector, Vector]:
-    """Means of a residual cut off at 0, over its spread, by its mean before: above and below."""
+    """Tabulate the mean of a residual clipped at 0 from below and above, by its mean before."""
     sample = quantiles[::20]
     before = np.linspace(-6.0, 40.0, 700)
     above = np.maximum(before[:, None] + sample[None], 0.0).mean(axis=1)
@@ -143,7 +143,7 @@ def _censoring(quantiles: Vector) -> tuple[Vector, Vector, Vector]:
 def _records(
     chunk: Chunk, scatter: Scatter, tables: tuple[Vector, Vector, Vector], residuals: Vector
 ) -> Vector:
-    """Clipped records whose means are the wanted ones after the clipping."""
+    """Compute clipped records whose means after clipping are the wanted ones."""
     base = scatter.means.base
     spread = (base.spread * scatter.spread[chunk.turbine])[chunk.level]
     wanted = base.curve[chunk.level] + base.spread[chunk.level] * scatter.means.of(chunk)
@@ -156,7 +156,7 @@ def _records(
     centre = np.where(wanted <= 1e-6, -3 * spread, centre)
     centre = np.where(wanted >= 1 - 1e-6, 1 + 3 * spread, centre)
     power = np.clip(centre + spread * residuals, 0.0, 1.0)
-    # A turbine that runs is not at zero if the wind suffices.
+    # A running turbine is not at zero if there is enough wind.
     least = np.maximum(0.2 * wanted, 0.006)
     return np.asarray(np.where(base.running[chunk.level], np.maximum(power, least), power))
 
@@ -169,7 +169,7 @@ def _add_stops(
     draws: np.random.Generator,
     out: Vector,
 ) -> None:
-    """Spells of stopped and derated records, until each group of wind speeds has its share."""
+    """Add spells of stopped and derated records until each group of wind speeds has its share."""
     turbine = farm.turbines[place]
     running = scatter.means.base.running[turbine.level]
     group = stops.group[turbine.level]
@@ -191,7 +191,7 @@ def _add_stops(
             scattered = draws.normal(-(_SPELL_SCATTER**2) / 2, _SPELL_SCATTER)
             length = int(np.clip(round(np.exp(scattered) * _HIDDEN * stops.length), 1, _LONGEST))
             window = slice(first, first + length)
-            # Rows after a gap belong to another spell; groups that have their share are left.
+            # Rows after a gap belong to another spell; groups that have their share are skipped.
             same = turbine.slot[window] < turbine.slot[first] + length
             rows = first + np.flatnonzero(same & free[window])
             rows = rows[_within(group[rows], left)]
@@ -201,7 +201,7 @@ def _add_stops(
 
 
 def _within(groups: Whole, left: Vector) -> Flags:
-    """Which rows of a spell fit into what each group has left."""
+    """Mark the rows of a spell that fit into the rest of each group's share."""
     keep = np.ones(len(groups), dtype=np.bool_)
     for g in range(SPEED_GROUPS):
         at = np.flatnonzero(groups == g)

@@ -1,4 +1,4 @@
-"""One release's questions as they are asked, and the answers that it drew."""
+"""Ask the queries of one release, and record the noisy answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Progress = Callable[[str], None]
 
 
 class Inquiry:
-    """Asks the questions of an agenda, and remembers the noisy answers."""
+    """Asks the queries of an agenda, and keeps a digest of the noisy answers."""
 
     def __init__(
         self, account: Account, power: Power, farm: Farm, agenda: Agenda, progress: Progress
@@ -38,10 +38,10 @@ class Inquiry:
         self.farm = farm
         self.agenda = agenda
         self.reference = max(zip(REFERENCE_PRIOR, REFERENCES, strict=True), key=itemgetter(0))[1]
-        """The curve that was chosen; the most usual one until then."""
+        """The reference curve that was chosen; the most common one until then."""
 
     def ask(self, name: str, sums: BlockSums) -> tuple[Vector, float]:
-        """Noisy sums, a row for each cell, and the variance of each one's noise."""
+        """Ask a query; return the noisy sums, one row per cell, and their noise's variance."""
         self._progress(sums.name)
         epsilon = self.agenda.epsilon[name]
         values, scale = sums.ask(self._account, self._power, self.farm, epsilon)
@@ -49,7 +49,7 @@ class Inquiry:
         return values, 2 * scale * scale
 
     def choose(self, name: str, choice: Choice) -> int:
-        """The place of the candidate that noisy max chose."""
+        """Return the place of the candidate that noisy max chose."""
         self._progress(choice.name)
         chosen = choice.ask(self._account, self._power, self.farm, self.agenda.epsilon[name])
         self._answers.update(chosen.to_bytes(4, "little"))
@@ -64,11 +64,12 @@ class Inquiry:
         levels: Vector,
         usual: tuple[float, float],
     ) -> float:
-        """A level near the median of the sizes of all records at which turbines turn.
+        """Choose a level near the median of the sizes of all records at which turbines turn.
 
-        A level's score is how far the weight of the records below it is from one half of all. A
-        record is below or not, its weight is public, and a block's add up to at most 1: so the
-        weight below a level moves by at most 1, and its distance from a public half too.
+        A level's score is minus the distance of the weight of the records below it from half of all
+        weight. A record is below or not, its weight is public, and the weights of a block add up to
+        at most 1: so the weight below a level moves by at most 1, and so does its distance from the
+        public half.
         """
         farm = self.farm
         weights = weigh(farm, lambda chunk: turning[chunk.level], 0.7)
@@ -85,5 +86,5 @@ class Inquiry:
         return float(levels[self.choose(name, Choice(words, prior, scores))])
 
     def seed(self) -> int:
-        """A seed made of the noisy answers: records drawn by it are post-processing of them."""
+        """Make a seed from the noisy answers: records drawn with it are post-processing."""
         return int.from_bytes(self._answers.digest(), "little")

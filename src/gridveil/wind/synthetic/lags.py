@@ -1,7 +1,7 @@
-"""How records of one turbine follow each other: a sum of processes of five public memories.
+"""The order in time of one turbine's records: a sum of processes with five public memories.
 
-A record's *score* is its residual, by rank, on the normal scale. Products of scores that lie a lag
-apart, both clipped, tell the autocorrelation; the processes' shares are fitted to it.
+A record's *score* is its residual, by rank, on the normal scale. Products of clipped scores that
+are a lag apart give the autocorrelation; the processes' shares are fitted to it.
 
 Large residuals last longer than small ones (ice, wakes, derating). So the lasting processes are
 multiplied by a volatility that varies slowly, `exp(s g - s^2)` with `g` standard normal: their sum
@@ -18,20 +18,20 @@ from gridveil.wind.synthetic.farm import Vector, Whole
 CLIP = 1.25
 """Scores are clipped here before they are multiplied."""
 MEMORIES = np.array([0.0, 900.0, 3600.0, 18_000.0, 180_000.0])
-"""Of the processes, in seconds."""
+"""The memories of the processes, in seconds."""
 SLOW = MEMORIES >= 18_000
-"""Those that neighbouring turbines share to a larger part."""
+"""The processes of which turbines of a farm share a larger part."""
 SHARED = (0.2, 0.7)
-"""The part of quick and of slow processes that all turbines of a farm have in common; a guess.
+"""The parts of quick and of slow processes that all turbines of a farm share; a guess.
 
-That of slow ones holds for the volatility too."""
+That of slow processes holds for the volatility too."""
 
 LASTING = MEMORIES >= 3600
-"""Those with a volatility."""
+"""The processes that are multiplied by a volatility."""
 VOLATILITY = 0.9
-"""The standard deviation of its logarithm; a guess."""
+"""The standard deviation of the volatility's logarithm; a guess."""
 VOLATILITY_MEMORY = 36_000.0
-"""Its memory, in seconds."""
+"""The memory of the volatility, in seconds."""
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -45,7 +45,7 @@ _CORRELATIONS = np.linspace(-0.6, 1.0, 161)
 
 
 def _clipped_products() -> Vector:
-    """The mean product of two clipped standard normal numbers, at each correlation."""
+    """Compute the mean product of two clipped standard normal numbers at each correlation."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     weights = weights / weights.sum()
     joint = weights[:, None] * weights[None]
@@ -62,31 +62,31 @@ _PRODUCTS = _clipped_products()
 
 
 def usual_products(lags: Whole, step: int) -> Vector:
-    """Mean products of clipped scores at these lags, for turbines in general."""
+    """Return the mean products of clipped scores at these lags, for turbines in general."""
     usual = np.interp(np.log(lags * step), np.log(_LAGS), _AT_LAGS)
     return np.asarray(np.interp(usual, _CORRELATIONS, _PRODUCTS))
 
 
 def choose_lags(step: int, long_length: float) -> Whole:
-    """Which lags are asked: at most an eighth of a long block, and always the first."""
+    """Choose the lags to ask: at most an eighth of a long block, and always the first."""
     lags = np.unique(np.maximum(np.rint(_LAGS / step), 1)).astype(np.int64)
     return np.asarray(lags[(lags <= max(long_length // 8, 1)) | (lags == lags[0])])
 
 
 def memory_factors(step: int) -> Vector:
-    """The autocorrelation of each process after one step."""
+    """Return the autocorrelation of each process after one step."""
     return np.where(MEMORIES > 0, np.exp(-step / np.maximum(MEMORIES, 1e-9)), 0.0)
 
 
 def usual_shares() -> Vector:
-    """The processes' shares for turbines in general."""
+    """Return the processes' shares for turbines in general."""
     return _USUAL.copy()
 
 
 def fit_shares(lags: Whole, step: int, products: Vector, covariance: Vector) -> Vector:
-    """The processes' shares, from noisy mean products of clipped scores and their covariance."""
+    """Fit the processes' shares to noisy mean products of clipped scores."""
     shares = _fit(lags, step, products, covariance)
-    for _ in range(2):  # products of a mixture are not those of normal scores
+    for _ in range(2):  # products of a mixture differ from those of normal scores: correct them
         joint = memory_factors(step)[None] ** lags[:, None] @ shares
         normal = np.interp(joint, _CORRELATIONS, _PRODUCTS)
         moved = products + normal - _mixed_products(lags, step, shares)
@@ -95,7 +95,7 @@ def fit_shares(lags: Whole, step: int, products: Vector, covariance: Vector) -> 
 
 
 def ranks(latent: Vector, shares: Vector) -> Vector:
-    """The distribution function of the processes' sum."""
+    """Compute the distribution function of the processes' sum."""
     return np.asarray(np.interp(latent, _TABLE, _distribution(_TABLE, shares)))
 
 
@@ -105,7 +105,7 @@ def _distribution(values: Vector, shares: Vector) -> Vector:
 
 
 def _mixed_products(lags: Whole, step: int, shares: Vector) -> Vector:
-    """Mean products of the clipped scores of the processes' sum at these lags."""
+    """Compute the mean products of clipped scores of the processes' sum at these lags."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     joint = (weights[:, None] * weights[None]) / weights.sum() ** 2
     distribution = np.clip(_distribution(_TABLE, shares), 1e-12, 1 - 1e-12)
@@ -131,7 +131,7 @@ def _fit(lags: Whole, step: int, products: Vector, covariance: Vector) -> Vector
 
     correlation = np.interp(products, _PRODUCTS, _CORRELATIONS)
     A = memory_factors(step)[None] ** lags[:, None]
-    # A product moves by about 0.6 of its correlation.
+    # A product changes by about 0.6 of the change of its correlation.
     spread = covariance / 0.36 + 1e-4 * np.eye(len(lags))
     S = np.linalg.inv(np.linalg.cholesky(spread))
     rows = np.vstack([S @ A, np.eye(len(MEMORIES)) / 0.1, np.full((1, len(MEMORIES)), 1e4)])

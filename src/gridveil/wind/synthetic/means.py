@@ -1,7 +1,7 @@
-"""What a turbine's records are on average: the curve, and how turbines, months and hours differ.
+"""Learn the means of a turbine's records: the curve, and how turbines, months and hours differ.
 
-Steps A to C of docs/maths/wind-blocks.md. Each asks one question and joins its noisy answer with
-public priors; the next is asked about the curve that is known by then.
+Steps A to C of docs/maths/wind-blocks.md. Each step combines its noisy answers with public priors;
+the next one uses the curve that is known by then.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from gridveil.wind.synthetic.farm import GRID, HOURS, SPEEDS, Chunk, Farm, Vecto
 from gridveil.wind.synthetic.inquiry import Inquiry
 
 QUARTERS = 4
-_POWERS = 200  # levels of power that the reference is chosen by
-_REACH = 0.15  # records further than this from a candidate all count as wrong
+_POWERS = 200  # the number of levels of power in the choice of the reference
+_REACH = 0.15  # records further than this from a candidate all count the same
 
 
 @dataclass(frozen=True, eq=False)
 class Base:
     """The first estimate of the curve and of the records' spread about it, over `SPEEDS`.
 
-    ``turning`` is where the curve is above 3%, ``running`` where it is so far above zero that a
-    record near zero means a stopped turbine: more than four spreads. Without that, scatter that
-    was clipped at zero would count as stops.
+    ``turning`` marks speeds at which the curve is above 3%. ``running`` marks those at which it is
+    so far above zero (more than four spreads) that a record near zero means a stopped turbine.
+    Without that, scatter that was clipped at zero would count as stops.
     """
 
     knots: Knots
@@ -63,27 +63,28 @@ class Base:
     running: Flags
 
     def sizes(self, chunk: Chunk, power: Vector) -> Vector:
-        """Residuals over their spread."""
+        """Compute residuals divided by their spread."""
         return np.asarray((power - self.curve[chunk.level]) / self.spread[chunk.level])
 
     def turns(self, chunk: Chunk) -> Vector:
-        """How far the curve one step earlier and later is from where it is now, in spreads.
+        """Compute how far the curve before and after is from the curve now, in spreads.
 
-        The mean of both, cut off at 2. An anemometer sees gusts that the rotor does not follow, so
-        power lies between the curve now and the curve before and after.
+        It is the mean of one step earlier and later, clipped at 2. An anemometer measures gusts
+        that the rotor does not follow, so power lies between the curve now and the curve before and
+        after.
         """
         level = chunk.level
         away = (self.curve[chunk.before] + self.curve[chunk.after]) / 2 - self.curve[level]
         return np.asarray(np.clip(away / self.spread[level], -2.0, 2.0) * self.turning[level])
 
     def odd(self, chunk: Chunk, power: Vector, sizes: Vector) -> tuple[Flags, Flags]:
-        """Records of a stopped and of a derated turbine."""
+        """Mark records of a stopped turbine, and records of a derated turbine."""
         running, curve = self.running[chunk.level], self.curve[chunk.level]
         stopped = running & (power <= 0.005)
         return stopped, running & (sizes < -6) & (power < 0.8 * curve) & ~stopped
 
     def normal(self, chunk: Chunk, power: Vector, sizes: Vector) -> Flags:
-        """All other records, but for wild ones."""
+        """Mark all other records, except those more than six spreads from the curve."""
         stopped, derated = self.odd(chunk, power, sizes)
         return ~(stopped | derated) & (np.abs(sizes) <= 6)
 
@@ -102,7 +103,7 @@ class Means:
     response: float
 
     def of(self, chunk: Chunk) -> Vector:
-        """The mean of each row."""
+        """Compute the mean of each row."""
         month = self.by_month[chunk.turbine, chunk.month]
         mean = self.by_speed[chunk.turbine][chunk.level] + month[chunk.block]
         hour = self.by_hour[chunk.quarter[chunk.block], chunk.hour]
@@ -111,10 +112,10 @@ class Means:
 
 
 def ask_reference(inquiry: Inquiry) -> Reference:
-    """Step A: one of the public curves, by noisy max.
+    """Step A: choose one of the public curves by noisy max.
 
-    A candidate's score is minus the mean distance of records from it, cut off at 15% of capacity:
-    a term between 0 and 1. Records at which candidates agree have little weight.
+    A candidate's score is minus the weighted distance of records from it, clipped at 15% of
+    capacity: a term between 0 and 1. Records at which candidates agree have little weight.
     """
     farm = inquiry.farm
     coarse = 10  # levels of wind speed in a cell
@@ -143,7 +144,7 @@ def ask_reference(inquiry: Inquiry) -> Reference:
 
 
 def ask_base(inquiry: Inquiry, knots: Knots, reference: Reference) -> Base:
-    """Step B: the curve's distance from the reference at the knots, and the records' spread."""
+    """Step B: ask for the curve's distance from the reference, and for the records' spread."""
     farm = inquiry.farm
     known, at_knots = reference(SPEEDS), reference(knots.at)
 
@@ -169,7 +170,7 @@ def ask_base(inquiry: Inquiry, knots: Knots, reference: Reference) -> Base:
     curve = np.where(knots.at[0] > SPEEDS, np.minimum(curve, rising[0]), curve)
     turning = curve > 0.03
     shape = np.maximum(np.sqrt(curve * (1 - curve)), 0.06)
-    # The median distance from the curve mixes the curve's own error in: it is taken out.
+    # The median distance from the curve includes the curve's own error, which is subtracted.
     median = inquiry.choose_median(
         "scale",
         "median distance from the curve",
@@ -186,13 +187,13 @@ def ask_base(inquiry: Inquiry, knots: Knots, reference: Reference) -> Base:
 
 
 def ask_means(inquiry: Inquiry, base: Base) -> Means:
-    """Step C: means of residuals over their spread, each cut off at 3, joined in one posterior."""
+    """Step C: ask for means of residuals over their spread, clipped at 3, in one posterior."""
     farm, agenda, knots = inquiry.farm, inquiry.agenda, base.knots
     turbine_knots = (
         knots.fewer(min(agenda.turbine_knots, len(knots))) if agenda.turbine_knots else knots
     )
     turning = base.turning.astype(np.float64)
-    # A month's energy is what matters: residuals count by their size in power.
+    # A month's energy matters, so residuals are weighted by their size in power.
     large = farm.quantile_of(base.spread, 0.98)
     in_power = np.minimum(base.spread / large, 1.0)
     months = farm.months * (farm.size if agenda.months_by_turbine else 1)
@@ -254,7 +255,7 @@ def ask_means(inquiry: Inquiry, base: Base) -> Means:
     asked = {name: one for name, one in questions.items() if agenda.asks(name)}
     answers = {name: inquiry.ask(name, one) for name, one in asked.items()}
 
-    # What each sum adds up, and what is to be found: a row's share of each, as sparse columns.
+    # Each row's share of every sum and of every unknown, as sparse columns.
     def columns(chunk: Chunk) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
         hats = knots.matrix(chunk)
         summed, sought = {"curve": hats}, {"curve": hats}
@@ -316,7 +317,7 @@ def ask_means(inquiry: Inquiry, base: Base) -> Means:
 
 
 def _rising(base: Base, common: Vector, knots: Knots, own: Vector, covariance: Vector) -> Vector:
-    """Means by turbine over `SPEEDS`: no curve falls, so each is made to rise at the knots."""
+    """Tabulate means by turbine over `SPEEDS`; no curve falls, so each is made to rise at knots."""
     at = base.knots.at
     levels = np.minimum(np.rint(at / GRID).astype(int), len(SPEEDS) - 1)
     curve, spread = base.curve[levels], base.spread[levels]
@@ -332,7 +333,7 @@ def _rising(base: Base, common: Vector, knots: Knots, own: Vector, covariance: V
 
 
 def gram(farm: Farm, knots: Knots) -> Vector:
-    """Sums over all rows of the products of their hats."""
+    """Sum the products of hats over all rows."""
     total = farm.counts.sum(axis=0)
     hats = np.zeros((len(SPEEDS), len(knots)))
     rows = np.arange(len(SPEEDS))

@@ -1,4 +1,4 @@
-"""The distribution of residuals over their spread: Student's, corrected by bins."""
+"""The distribution of residuals over their spread: Student's t, corrected in bins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.special import stdtr, stdtrit
 from gridveil.wind.synthetic.farm import Vector
 
 EDGES = np.array([-6.0, -3.0, -2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0, 3.0, 6.0])
-"""Of the bins."""
+"""The edges of the bins."""
 
 _DEGREES = 5.0
 _UNIT = float(np.sqrt(_DEGREES / (_DEGREES - 2)))  # its standard deviation
@@ -17,20 +17,20 @@ RANKS: Vector = (np.arange(_POINTS) + 0.5) / _POINTS
 
 
 def usual_distribution(values: Vector) -> Vector:
-    """The distribution function of turbines in general, of standard deviation 1."""
+    """Compute the distribution function for turbines in general, of standard deviation 1."""
     return np.asarray(stdtr(_DEGREES, values * _UNIT))
 
 
 def usual_quantiles(ranks: Vector) -> Vector:
-    """Its inverse."""
+    """Compute the quantiles for turbines in general."""
     return np.asarray(stdtrit(_DEGREES, ranks) / _UNIT)
 
 
 _SIZES = np.abs(usual_quantiles((np.arange(20_000) + 0.5) / 20_000))
 MEAN_SIZE = float(np.minimum(_SIZES, 3.0).mean())
-"""The usual mean size of a residual over its spread, cut off at 3."""
+"""The usual mean size of a residual over its spread, clipped at 3."""
 MEDIAN_SIZE = float(np.median(_SIZES))
-"""Its median."""
+"""The usual median size of a residual over its spread."""
 
 _bins = np.diff(usual_distribution(EDGES))
 USUAL: Vector = _bins / _bins.sum()
@@ -38,7 +38,7 @@ USUAL: Vector = _bins / _bins.sum()
 
 
 def estimate_bins(excess: Vector, variance: float, rows: float) -> Vector:
-    """The share of each bin, from noisy counts above the usual ones."""
+    """Estimate the share of each bin from noisy counts minus the usual ones."""
     prior = (0.3 * USUAL) ** 2
     moved = excess / rows * prior / (prior + variance / rows**2)
     bins = np.maximum(USUAL + moved, 0.1 * USUAL)
@@ -46,7 +46,7 @@ def estimate_bins(excess: Vector, variance: float, rows: float) -> Vector:
 
 
 def quantiles(bins: Vector) -> Vector:
-    """The quantile at each of `RANKS`: inside a bin, residuals lie as they usually do."""
+    """Compute the quantile at each of `RANKS`; inside a bin the usual distribution is used."""
     below = np.concatenate([[0.0], np.cumsum(bins)])
     below[-1] = 1.0
     at = np.clip(np.searchsorted(below, RANKS, side="right") - 1, 0, len(bins) - 1)
