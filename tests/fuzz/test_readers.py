@@ -164,7 +164,8 @@ def broken(how: str) -> Target:
     [("raises", "tracebacks"), ("lies", "wrong"), ("dies", "crashes"), ("hangs", "hangs")],
 )
 def test_the_harness_counts_what_it_is_for(monkeypatch, how, counter):
-    monkeypatch.setattr("fuzz.harness.PATIENCE", 0.3)
+    if how == "hangs":  # the others end by themselves, however slow the machine is
+        monkeypatch.setattr("fuzz.harness.PATIENCE", 0.3)
     inputs = 6
     count = run(broken(how), inputs)
     assert count.inputs == inputs

@@ -2,6 +2,8 @@
 
 import time
 
+from support.sizes import PATIENCE
+
 from gridveil.planning.answers import Planner
 from gridveil.planning.runs import Sessions
 
@@ -52,7 +54,8 @@ def asked(**changes):
 
 def settled(planner, question):
     """The answer when all runs are made."""
-    for _ in range(600):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         answer = planner.answer(question)
         if answer["accuracy"]["done"]:
             return answer

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 from plan.making import Here
+from support.sizes import PATIENCE
 
 from gridveil.errors import InputError
 from gridveil.planning.child import Child, Stopped
@@ -59,7 +60,7 @@ class Slow:
         if choice != SLOW:
             return seed
         self.begun.set()
-        assert self._stop.wait(30)
+        assert self._stop.wait(PATIENCE)
         raise Stopped
 
     def stop(self):
@@ -72,12 +73,12 @@ def test_what_nobody_wants_any_more_is_stopped(monkeypatch):
     runner = Runner(worker)
     try:
         runner.want([(SLOW, 5)])
-        assert worker.begun.wait(30)
-        for _ in range(300):
-            (found,) = runner.want([(QUICK, 3)])
-            if found.complete(3):
-                break
+        assert worker.begun.wait(PATIENCE)
+        end = time.monotonic() + PATIENCE
+        (found,) = runner.want([(QUICK, 3)])
+        while not found.complete(3) and time.monotonic() < end:
             time.sleep(0.05)
+            (found,) = runner.want([(QUICK, 3)])
         assert found.runs == [0, 1, 2]
     finally:
         runner.close()
@@ -87,5 +88,5 @@ def test_closing_stops_the_run_under_way():
     worker = Slow()
     runner = Runner(worker)
     runner.want([(SLOW, 5)])
-    assert worker.begun.wait(30)
+    assert worker.begun.wait(PATIENCE)
     runner.close()

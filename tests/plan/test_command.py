@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 from plan.making import asked
 from support.processes import hear_interrupts
+from support.sizes import PATIENCE
 from typer.testing import CliRunner
 
 from gridveil.cli.root import app
@@ -46,7 +47,7 @@ def answer(url, question):
         json.dumps(question).encode(),
         {"Content-Type": "application/json", "Origin": url[: url.index("/", 8)]},
     )
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
         return json.load(reply)
 
 
@@ -56,7 +57,7 @@ def test_it_answers_and_ends_without_a_trace(start, tmp_path):
     told = answer(url, asked())
     assert told["command"].startswith("gridveil wind release")
     process.send_signal(signal.SIGINT)
-    _, problems = process.communicate(timeout=60)
+    _, problems = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert "Traceback" not in problems
     assert list(tmp_path.iterdir()) == []  # no ledger was made
@@ -67,7 +68,7 @@ def test_a_public_file_is_its_stand_in(start, tmp_path):
     (tmp_path / "open.csv").write_text(text, "utf-16")
     written = ("--decimal", ",", "--encoding", "utf-16")
     _, url = start("--public", tmp_path / "open.csv", "--capacity", CAPACITY, *written)
-    with urllib.request.urlopen(f"{url}api/start", timeout=60) as reply:
+    with urllib.request.urlopen(f"{url}api/start", timeout=PATIENCE) as reply:
         first, second = json.load(reply)["kinds"]
     assert "120 records of open, which you named public" in first["stand_in"]
     assert second["name"] == "grid"

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from plan.making import asked, planner_of
+from support.sizes import PATIENCE
 
 from gridveil.planning.server import Server
 from gridveil.planning.wind import Wind
@@ -27,7 +28,7 @@ def ask(server, path, *, method="GET", body=None, **headers):
     """The status, headers and body of an answer. A header of None is left out."""
     host = f"127.0.0.1:{server.server_port}"
     given = {"Host": host, **{name.replace("_", "-"): one for name, one in headers.items()}}
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE)
     connection.putrequest(method, path, skip_host=True)
     for name, value in given.items():
         if value is not None:

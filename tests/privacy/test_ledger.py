@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.making import adjacency, charge, race
-from support.sizes import FULL
+from support.sizes import FULL, PATIENCE
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
 from gridveil.privacy.ledger import (
@@ -271,7 +271,7 @@ def test_eight_processes_can_not_overspend(backend):
     workers = [FORK.Process(target=race, args=(place, results, times)) for _ in range(8)]
     for worker in workers:
         worker.start()
-    accepted = sum(results.get(timeout=300) for _ in workers)
+    accepted = sum(results.get(timeout=PATIENCE) for _ in workers)
     for worker in workers:
         worker.join()
     ledger = Ledger(place)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.making import charge, make_account, race
+from support.sizes import PATIENCE
 
 from gridveil.errors import LedgerError
 from gridveil.privacy.ledger import Ledger, making
@@ -48,7 +49,7 @@ def test_two_names_that_can_not_be_seen_exclude_each_other(tmp_path, monkeypatch
     workers = [FORK.Process(target=race, args=(name, results)) for name in (path, other)]
     for worker in workers:
         worker.start()
-    accepted = sum(results.get(timeout=60) for _ in workers)
+    accepted = sum(results.get(timeout=PATIENCE) for _ in workers)
     for worker in workers:
         worker.join()
     assert accepted == 20
@@ -82,7 +83,7 @@ def test_eight_processes_can_make_the_ledger_at_once(tmp_path):
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(timeout=60)
+        worker.join(timeout=PATIENCE)
     assert [worker.exitcode for worker in workers] == [0] * 8
     assert Ledger(path).totals("first").spent == 8
     assert Ledger(path).problems() == []

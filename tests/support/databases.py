@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from gridveil.privacy.ledger import Ledger
+from support.sizes import PATIENCE
 
 PORT = 5432  # in the name of the socket; nothing listens on the network
 ADMIN, OWNER, ANALYST, TEAM = "postgres", "gridveil_owner", "ana", "analysts"
@@ -100,7 +101,7 @@ class Server:
 
     def start(self) -> None:
         """Start it; after a kill, once what is left of it has ended."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         log = self.folder / "log"
         while self._run("pg_ctl", "-D", self.data, "-w", "-l", log, "start", check=False):
             assert time.monotonic() < end, log.read_text()
