@@ -85,6 +85,19 @@ def test_a_file_does_what_the_command_does(tmp_path):
     }  # fmt: skip
 
 
+def test_a_bundle_to_repeat_names_no_ledger_and_no_paths(tmp_path):
+    assert run("release", write(tmp_path / "release.toml", **WIND)).exit_code == 0
+    path = tmp_path / "out" / "release.json"
+    statement = json.loads(path.read_text())
+    others = dict.fromkeys(("ledger", "distinct", "data", "output", "dataset"), "elsewhere")
+    path.write_text(json.dumps(statement | {"request": statement["request"] | others}))
+    words = ["init", "again.toml", "--from", "out"]
+    made = CliRunner().invoke(app, words, input="records.csv\nfarm\nnext\n")
+    assert made.exit_code == 0, made.output
+    again = tomllib.loads((tmp_path / "again.toml").read_text())
+    assert again == {**WIND, "output": "next", "capacity": "100", "alpha": "0.1"}
+
+
 def test_tables_and_lists_stand_for_repeated_options(tmp_path):
     (tmp_path / "farm.csv").write_text("t,w,speed,power\n1,A,3,10\n2,A,5,20\n1,B,7,60\n2,B,8,70\n")
     more = {"data": ["farm.csv"], "turbine": "w", "key": "t"}

@@ -13,6 +13,7 @@ from gridveil.cli.release_file import (
     DATA,
     FILE,
     KINDS,
+    OWNERS,
     file_text,
     parameters_of,
     release_command,
@@ -26,7 +27,7 @@ _ASKED = {
     "grid": (DATA, "parameter", "alpha", "range"),
 }
 _LAST = ("epsilon", "dataset", "output")
-_OWNERS = (DATA, "dataset", "output")
+_AGAIN = (DATA, "dataset", "output")
 _COLUMNS = ("speed", "power", "time", "turbine")
 _FIRST_CHOICE = {"output": "release", "encoding": "cp1252"}
 
@@ -59,7 +60,7 @@ def command(
     parameters = parameters_of(release_command(kind))
     columns: list[str] = []
     # Of a release that is repeated only what its statement does not have is asked.
-    asked = (*_ASKED[kind], *_LAST) if repeat is None else _OWNERS
+    asked = (*_ASKED[kind], *_LAST) if repeat is None else _AGAIN
     for name in asked:
         known |= _ask(kind, name, parameters[name], columns, known)
         if name == DATA:
@@ -95,7 +96,8 @@ def _request(bundle: Path) -> dict[str, Any]:
             "older version.",
             remedy="Leave --from out, and answer the questions.",
         )
-    return dict(request)
+    # Another's bundle may say more, such as a ledger that is not the owner's.
+    return {name: value for name, value in request.items() if name not in OWNERS}
 
 
 def _ask(

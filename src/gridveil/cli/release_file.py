@@ -23,11 +23,11 @@ FILE = "release.toml"
 DATA = "data"
 # Said on the command line each time, and no part of what is released.
 _SPOKEN = ("help", "yes", "dry_run", "json", "quiet", "force")
-# The owner's own: paths, and names in the ledger. The rest goes into the statement.
-_OWNERS = (
+OWNERS = (
     *(DATA, "output", "ledger", "dataset", "distinct", "population", "series"),
     *("snapshot", "snapshots", "contingencies"),
 )
+"""The owner's own: paths, and names in the ledger. The rest goes into the statement."""
 _LONGEST = 1_000_000  # bytes of a file
 
 
@@ -193,7 +193,7 @@ def public_part(kind: str, context: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": kind}
     for name, one in parameters_of(context.command).items():
         source = context.get_parameter_source(one.name)
-        if name not in _OWNERS and source is not None and source.name == "COMMANDLINE":
+        if name not in OWNERS and source is not None and source.name == "COMMANDLINE":
             found[name] = context.params[one.name]
     return _single(found)
 
