@@ -1,13 +1,12 @@
 """Twins of CGMES models: private numbers in odd places of the profiles leave no trace."""
 
-import copy
 import xml.etree.ElementTree as ET
 import zipfile
 
 import numpy as np
 import pytest
-from grid.test_cgmes import pack, pytestmark, roots
-from grid.test_powsybl import RANGES, network
+from grid.test_cgmes import MICRO, models, pack, pytestmark, roots
+from grid.test_powsybl import PARAMETERS, RANGES
 
 from gridveil.grid.io import read_case
 from gridveil.grid.io.cgmes.rdf import ABOUT, CIM, ID, RESOURCE, bare, column, local, schema
@@ -15,22 +14,14 @@ from gridveil.grid.io.cgmes.rdf import identity as id_of
 
 pytest.importorskip("pypowsybl", reason="pypowsybl is not installed")
 
-__all__ = ["pytestmark"]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """The profiles of a small network, as pypowsybl writes them."""
-    path = tmp_path_factory.mktemp("twins") / "ieee14.zip"
-    network("ieee14").save(str(path), format="CGMES")
-    return {name: root for name, root in roots(path).items() if "_SV" not in name}
+__all__ = ["models", "pytestmark"]
 
 
 class Twin:
     """Profiles that numbers are put into."""
 
-    def __init__(self, files):
-        self.files = {name: copy.deepcopy(root) for name, root in files.items()}
+    def __init__(self, path):
+        self.files = {name: root for name, root in roots(path).items() if "_SV" not in name}
         (self.equipment,) = (root for name, root in self.files.items() if name.endswith("_EQ.xml"))
         self.space = next(f"{{{schema(o.tag)}}}" for o in self.equipment if schema(o.tag) in CIM)
 
@@ -40,6 +31,11 @@ class Twin:
 
     def add(self, part, name, text):
         ET.SubElement(part, f"{self.space}{name}").text = str(text)
+
+    def put(self, part, name, text):
+        for old in [one for one in part if column(one.tag) == name.rpartition(".")[2]]:
+            part.remove(old)
+        self.add(part, name, text)
 
     def resource(self, kind, name, **refers):
         part = ET.SubElement(self.equipment, f"{self.space}{kind}", {ID: f"_{name}"})
@@ -81,9 +77,7 @@ def limit_of(kind, terminal):
 def participation(twin, value):
     for one in twin.equipment:
         if local(one.tag).endswith("GeneratingUnit"):
-            for old in [each for each in one if column(each.tag) == "normalPF"]:
-                one.remove(old)
-            twin.add(one, "GeneratingUnit.normalPF", value)
+            twin.put(one, "GeneratingUnit.normalPF", value)
 
 
 def control_of_nothing(twin, value):
@@ -127,6 +121,31 @@ def odd_places(twin, value):
     twin.files[f"notes_{value}.txt"] = f"{value}"
 
 
+def copies(twin, value):
+    """What other columns say of private numbers."""
+    for part in twin.parts("EquivalentInjection"):
+        if part.get(ID) is not None:
+            for name in ("minP", "maxP", "minQ", "maxQ"):
+                twin.put(part, f"EquivalentInjection.{name}", value)
+    for part in twin.equipment:
+        if local(part.tag) == "ACLineSegment":
+            twin.put(part, "Conductor.length", value)
+        elif local(part.tag).endswith("GeneratingUnit"):
+            twin.put(part, "GeneratingUnit.nominalP", value)
+
+
+def control_of_power(twin, value):
+    """Controls of taps that hold a power, at which a line may be full."""
+    names = {id_of(part) for part in twin.parts("TapChangerControl")}
+    assert names
+    for part in (one for root in twin.files.values() for one in root if id_of(one) in names):
+        for one in part:
+            if column(one.tag) == "mode":
+                one.set(RESOURCE, one.get(RESOURCE).rpartition(".")[0] + ".activePower")
+            elif column(one.tag) in ("targetValue", "targetDeadband"):
+                one.text = str(value)
+
+
 UNITS, DRAWN = ("generator_limit",), ("load",)
 CASES = [
     *((limit_of("SynchronousMachine", terminal), UNITS) for terminal in (True, False)),
@@ -135,14 +154,17 @@ CASES = [
     (control_of_nothing, UNITS),
     (name_like_a_new_one, DRAWN),
     (odd_places, (*UNITS, *DRAWN)),
+    (copies, PARAMETERS),
+    (control_of_power, PARAMETERS),
 ]
+LARGER = (copies, control_of_power)
 
 
 @pytest.mark.parametrize(("put", "names"), CASES)
-def test_a_private_number_in_an_odd_place_changes_no_byte(put, names, model, tmp_path):
+def test_a_private_number_in_an_odd_place_changes_no_byte(put, names, models, tmp_path):
     made = []
     for value in (140.25, 332.4):
-        twin = Twin(model)
+        twin = Twin(models(MICRO[0] if put in LARGER else "ieee14"))
         put(twin, value)
         read = read_case(pack(tmp_path / "twin.zip", twin.files))
         assert read.source.kind == "cgmes"
@@ -157,8 +179,8 @@ def test_a_private_number_in_an_odd_place_changes_no_byte(put, names, model, tmp
     assert made[0][1] != made[1][1]  # the control: an owner's files tell them apart
 
 
-def test_limits_of_machines_stay_if_their_numbers_are_public(model, tmp_path):
-    twin = Twin(model)
+def test_limits_of_machines_stay_if_their_numbers_are_public(models, tmp_path):
+    twin = Twin(models("ieee14"))
     limit_of("SynchronousMachine", True)(twin, 332.4)
     read = read_case(pack(tmp_path / "twin.zip", twin.files))
     _, public = read.split(DRAWN, RANGES["load"])
