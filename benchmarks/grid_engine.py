@@ -39,7 +39,7 @@ from gridveil.grid.opf.highs import LinearModel, Outcome, add_all, solve_lazily 
 from gridveil.grid.opf.quadratic import QuadraticModel  # noqa: E402
 from gridveil.grid.opf.workers import formulate  # noqa: E402
 
-RATIOS = {"rts96": 30, "case1354_pegase": 100, "case2869_pegase": 300}
+RATIOS = {"rts96": 60, "case1354_pegase": 130, "case2869_pegase": 340}
 # How many models the engine and CVXPY get.
 COUNTS = {"rts96": (1000, 40), "case1354_pegase": (200, 6), "case2869_pegase": (200, 4)}
 GROWTH = (
