@@ -3,6 +3,7 @@
     python benchmarks/wind_peers.py SCADA.csv [--days 90] [--runs 2] [--epsilon 1]
         --peer "dpmm MST" /path/to/python/with/dpmm
         --peer "SmartNoise AIM" /path/to/python/with/smartnoise-synth
+        --peer "SDV norm" /path/to/python/with/sdv
 
 The first days of a farm, one whole record protected (alpha 100%). Each peer runs in its own
 environment on a table of turbine, month, hour, wind speed (bins of 0.5 m/s) and power (0, and 50
@@ -10,7 +11,8 @@ bins of capacity), all domains given as public. It releases a table of its own; 
 takes the power of a random released row of its turbine and wind speed (of its wind speed, if there
 is none), anywhere in the bin. Wind speeds are public for us and private for them, and neighbours
 of theirs have one row more or less, at epsilon and a delta of 1e-9; ours have another power in one
-row, at pure epsilon. Replacing a row costs them twice their epsilon.
+row, at pure epsilon. Replacing a row costs them twice their epsilon. SDV takes no epsilon and has
+no guarantee at all: it is a control, for what a general synthesiser reaches without any noise.
 
 Figures as in wind_series.py; means over runs, the standard deviation in brackets.
 """
@@ -30,7 +32,10 @@ import pandas as pd
 
 BINS = 50
 DELTA = 1e-9
-PEERS = ("dpmm MST", "dpmm AIM", "SmartNoise MST", "SmartNoise AIM")
+PEERS = (
+    *("dpmm MST", "dpmm AIM", "SmartNoise MST", "SmartNoise AIM"),
+    *("SDV beta", "SDV norm"),  # a Gaussian copula with these marginals
+)
 SIZES = {"turbine": 0, "month": 12, "hour": 24, "speed": 60, "power": BINS + 1}
 
 
@@ -147,6 +152,18 @@ def released_by(name: str, table: pd.DataFrame, epsilon: float, seed: int) -> pd
         pipeline = kind(epsilon=epsilon, delta=DELTA, disable_processing=True, n_jobs=1)
         pipeline.fit(table, domain=sizes, random_state=seed)
         return pd.DataFrame(pipeline.generate(n_records=len(table), random_state=seed))
+    if library == "SDV":
+        from sdv.metadata import Metadata
+        from sdv.single_table import GaussianCopulaSynthesizer
+
+        kinds = {column: {"sdtype": "numerical"} for column in sizes}
+        kinds["turbine"] = {"sdtype": "categorical"}
+        about = Metadata.load_from_dict({"tables": {"records": {"columns": kinds}}})
+        copula = GaussianCopulaSynthesizer(about, default_distribution=model)
+        copula.fit({"records": table})
+        for _ in range(seed + 1):  # a synthesiser begins with the same draws each time
+            made = copula.sample(len(table))["records"]
+        return pd.DataFrame(made)
     from snsynth import Synthesizer
     from snsynth.transform import ChainTransformer, LabelTransformer, TableTransformer
 
