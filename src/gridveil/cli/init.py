@@ -29,7 +29,7 @@ _ASKED = {
 _LAST = ("epsilon", "dataset", "output")
 _AGAIN = (DATA, "dataset", "output")
 _COLUMNS = ("speed", "power", "time", "turbine")
-_FIRST_CHOICE = {"output": "release", "encoding": "cp1252"}
+_FIRST_CHOICE = {"output": "release", "encoding": "cp1252", "decimal": ","}
 
 
 def command(
@@ -67,6 +67,8 @@ def command(
             if not _readable(kind, known):
                 known |= _ask(kind, "encoding", parameters["encoding"], columns, known)
             columns = _columns(kind, known)
+            if repeat is None and kind == "wind" and _opened(known).delimiter == ";":
+                known |= _ask(kind, "decimal", parameters["decimal"], columns, known)
     try:
         file.write_text(file_text(kind, known), encoding="utf-8")
     except OSError as problem:
@@ -126,7 +128,7 @@ def _check(kind: str, name: str, columns: list[str], known: dict[str, Any]) -> C
         try:
             if name == DATA:
                 _readable(kind, {**known, name: answer})
-            if name == "encoding":
+            if name in ("encoding", "decimal"):
                 _columns(kind, {**known, name: answer})
         except InputError as problem:
             raise typer.BadParameter(str(problem)) from None
@@ -148,17 +150,22 @@ def _readable(kind: str, known: dict[str, Any]) -> bool:
 
 def _columns(kind: str, known: dict[str, Any]) -> list[str]:
     """The names of a table's columns; none of a network, which is not read here."""
-    from gridveil.wind.io.request import CsvStyle
-    from gridveil.wind.io.sources import open_source
-
     data = known[DATA]
     if kind == "grid":
         if data not in BUILT_IN and not Path(data).is_file():
             named = " or ".join(BUILT_IN)
             raise InputError(f"There is no file {data}. {named} are built in.")
         return []
+    return list(_opened(known).names)
+
+
+def _opened(known: dict[str, Any]) -> Any:
+    """The table, of which nothing but its header was read."""
+    from gridveil.wind.io.request import CsvStyle
+    from gridveil.wind.io.sources import open_source
+
     style = {name: known[name] for name in ("sep", "decimal", "encoding") if name in known}
-    return list(open_source(data, CsvStyle(**style)).names)
+    return open_source(known[DATA], CsvStyle(**style))
 
 
 def _choose(words: str, known: tuple[str, ...]) -> str:

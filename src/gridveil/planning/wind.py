@@ -82,7 +82,9 @@ class Wind(Kind):
         Field("capacity", "Nameplate capacity", "2750", "Public, in the unit of the power column."),
         Field("time", "Column of times", "", "Public: it orders the rows.", optional=True),
         Field("turbine", "Column of turbines", "", "Public, if there are several.", optional=True),
-        Field("decimal", "Sign before decimals", "", "A comma, if there are any.", optional=True),
+        Field(
+            "decimal", "Sign before decimals", "", "A comma, if it is not a point.", optional=True
+        ),
         Field("encoding", "Encoding", "", "cp1252, for example, if not UTF-8.", optional=True),
         Field("output", "Folder for the release", "release", "Made by the command."),
     )

@@ -199,7 +199,8 @@ def _check_dates(where: str, key: str, kinds: Sequence[Kind], *, dated: bool) ->
         raise InputError(
             f"The dates in column '{key}' of {where} can be read {ways}; as text they would come "
             "in the order of their letters.",
-            remedy=f'Say how they are written, as time_format="{EXAMPLE}" (--time-format), or '
+            remedy="Say how they are written, as "
+            f'time_format="{kinds[0] if unsure else EXAMPLE}" (--time-format), or '
             "write them as 2024-01-31 13:50.",
         )
 
