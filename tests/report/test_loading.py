@@ -26,13 +26,15 @@ def run(snippets, folder, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "csv with commas"])
 def test_wind_records_load(kind, tmp_path, monkeypatch, ledger):
-    from pyarrow import csv, parquet
-
-    source = tmp_path / f"farm.{kind}"
-    (csv.write_csv if kind == "csv" else parquet.write_table)(demo_records(60), source)
-    records = read_records(source, speed="wind_speed", power="power", capacity=CAPACITY)
+    source, table = tmp_path / f"farm.{kind.split()[0]}", demo_records(60).to_pandas()
+    commas = {"decimal": ","} if "commas" in kind else {}
+    if kind == "parquet":
+        table.to_parquet(source)
+    else:
+        table.to_csv(source, index=False, sep=";" if commas else ",", **commas)
+    records = read_records(source, speed="wind_speed", power="power", capacity=CAPACITY, **commas)
     made = release(records, epsilon=1, alpha="15%", dataset="mine", ledger=ledger)
     found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
     assert "pandas" in found

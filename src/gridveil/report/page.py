@@ -196,10 +196,11 @@ def owner_page(statement: Statement, sections: Sequence[Section], mark: str) -> 
     )
 
 
-def table_snippets(data_files: Sequence[str]) -> tuple[Snippet, ...]:
-    """Three lines of pandas for every table among the files."""
+def table_snippets(data_files: Sequence[str], **signs: str) -> tuple[Snippet, ...]:
+    """Three lines of pandas for every table among the files; ``signs`` are those of CSV files."""
+    written = "".join(f", {name}={sign!r}" for name, sign in signs.items())
     return tuple(
-        Snippet("pandas", f"import pandas as pd\n\ndata = pd.{_READERS[suffix]}({name!r})")
+        Snippet("pandas", f"import pandas as pd\n\ndata = pd.{_READERS[suffix]}({name!r}{written})")
         for name in data_files
         if (suffix := PurePath(name).suffix) in _READERS
     )

@@ -126,6 +126,8 @@ class Records:
         Whose hours and days times are in: ``"UTC"`` with time zones, else ``"as written"``.
     speed_range
         Lowest and highest wind speed.
+    delimiter, style
+        The sign between fields of the released file, if it is CSV, and how the source is written.
     streamed
         Whether the source is read again on every pass.
     """
@@ -164,7 +166,7 @@ class Records:
         self._store = contents.store
         self._layout = layout
         self._kind = source.kind
-        self._delimiter, self.style = source.delimiter, source.style
+        self.delimiter, self.style = source.delimiter, source.style
         self._dtypes = {n: t for n, t in (source.dtypes or {}).items() if n in layout.published}
         self.groups = tuple(
             Group(
@@ -226,7 +228,7 @@ class Records:
         """
         batches = released_batches(self._store, self._layout, self._schema, released)
         if self._kind.startswith("csv"):
-            write_csv(Path(path), batches, self._schema, self._delimiter, self.style)
+            write_csv(Path(path), batches, self._schema, self.delimiter, self.style)
         else:
             write_parquet(Path(path), batches, self._schema)
 

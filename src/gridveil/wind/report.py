@@ -113,13 +113,16 @@ def wind_section(
     )
 
 
-def loading_snippets(files: Sequence[str], power: str) -> tuple[Snippet, ...]:
+def loading_snippets(files: Sequence[str], records: Records) -> tuple[Snippet, ...]:
     """Code that loads the released records, their error bars and the noisy answers."""
-    (records,) = table_snippets([name for name in files if name.startswith("records")])
-    found = [records]
+    power, decimal = records.power_column, records.style.decimal
+    signs = {} if records.delimiter == "," else {"sep": records.delimiter}
+    signs |= {} if decimal == "." else {"decimal": decimal}
+    (table,) = table_snippets([name for name in files if name.startswith("records")], **signs)
+    found = [table]
     if DEVIATIONS_FILE in files:
         code = (
-            f"{records.code}\n"
+            f"{table.code}\n"
             f"errors = pd.read_parquet({DEVIATIONS_FILE!r})  # rows as in the records\n"
             f"low = data[{power!r}] - 2 * errors['deviation']\n"
             f"high = data[{power!r}] + 2 * errors['deviation']"
