@@ -186,3 +186,23 @@ def test_limits_of_machines_stay_if_their_numbers_are_public(models, tmp_path):
     _, public = read.split(DRAWN, RANGES["load"])
     public.with_values(public.signs * 50.0).write_release(tmp_path / "out.zip", DRAWN)
     assert b"332.4" in (tmp_path / "out.zip").read_bytes()
+
+
+@pytest.mark.parametrize("names", [("capacity",), DRAWN])
+def test_generation_at_the_far_ends_of_lines_stays(names, models, tmp_path):
+    """Injections that regulate are generation, which is public and no load."""
+    twin = Twin(models(MICRO[0]))
+    for part in twin.parts("EquivalentInjection"):
+        if part.get(ID) is not None:
+            twin.put(part, "EquivalentInjection.regulationCapability", "true")
+        else:
+            twin.put(part, "EquivalentInjection.regulationStatus", "true")
+            twin.put(part, "EquivalentInjection.regulationTarget", 225.0)
+    read = read_case(pack(tmp_path / "twin.zip", twin.files))
+    assert read.buses.shunt.min() < -20
+    _, public = read.split(names, RANGES[names[0]])
+    public.with_values(public.signs * 50.0).write_release(tmp_path / "out.zip", names)
+    read.write(tmp_path / "own.zip")
+    for name in ("out.zip", "own.zip"):
+        again = read_case(tmp_path / name)
+        np.testing.assert_allclose(np.sort(again.buses.shunt), np.sort(read.buses.shunt))

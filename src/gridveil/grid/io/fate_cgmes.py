@@ -48,6 +48,8 @@ _ONE = (
     "ratios, 1 if none is given."
 )
 _ONLY_VOLTAGE = "what a control holds beside a voltage is often a limit or a result: it is off."
+_FAR = " Of those that may regulate it is generation, which is public and stays."
+_FAR_Q = _FAR[:-1] + ", or 0 if they do."
 _BOUNDS = "dropped if they are those of a machine or load, whose private numbers they may copy."
 _PARTS = "other parts of the private load, or near a multiple of it."
 _LENGTH = "lengths tell the rating of a known type."
@@ -137,6 +139,7 @@ KEPT: dict[str, str] = {
 KEPT = {name: f"id {columns}" for name, columns in KEPT.items()}
 _NAMED = [name for name, columns in KEPT.items() if "name" in columns.split()]
 _LOADS = "EnergyConsumer ConformLoad NonConformLoad StationSupply"
+_DRAWN = LOAD_CLASSES.replace(" EquivalentInjection", "")
 
 RULES: tuple[Rule, ...] = (
     Rule(f"{BRANCHES} Line", "id name", "capacity", "rewritten", NAMES),
@@ -145,8 +148,10 @@ RULES: tuple[Rule, ...] = (
     Rule("PowerTransformerEnd", "ratedS", "capacity", "dropped", COPIES),
     Rule("ACLineSegment", "length", "capacity", "dropped", _LENGTH),
     Rule(LOAD_CLASSES, "id name", "load", "rewritten", NAMES),
-    Rule(LOAD_CLASSES, "p", "load", "released", LOADS),
-    Rule(LOAD_CLASSES, "q", "load", "rewritten", FACTOR),
+    Rule(_DRAWN, "p", "load", "released", LOADS),
+    Rule(_DRAWN, "q", "load", "rewritten", FACTOR),
+    Rule("EquivalentInjection", "p", "load", "released", LOADS + _FAR),
+    Rule("EquivalentInjection", "q", "load", "rewritten", FACTOR + _FAR_Q),
     Rule(LOAD_CLASSES, "q", "reactive_load", "released", LOADS),
     Rule(_LOADS, "pfixed", "load", "released", LOADS),
     Rule(_LOADS, "qfixed", "load", "rewritten", FACTOR),

@@ -56,7 +56,7 @@ from gridveil.grid.io.cgmes.release import profiles, shown
 from gridveil.grid.io.fate_cgmes import KEPT
 from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
 from gridveil.grid.io.powsybl.tables import build
-from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements
+from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements, number
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
@@ -279,7 +279,8 @@ def _values(tree: Tree, ids: dict[str, str]) -> dict[str, dict[str, tuple[float,
         found["generator"][ids.get(name, name)] = (low, high)
     for element, _ in layout.loads:
         name = element.get("id", "")
-        found["load"][ids.get(name, name)] = (float(element.get("p0", "0")),)
+        powers = (number(element, one, 0.0) for one in ("p0", "generationTargetP"))
+        found["load"][ids.get(name, name)] = tuple(powers)
     return found
 
 

@@ -219,12 +219,17 @@ def put_powers(graph: Graph, found: Places, layout: Layout, hidden: Bools | None
             for name in ("minQ", "maxQ"):
                 _set(graph, machine, name, number(limits, name), add=True)
     for (element, _), name in zip(layout.loads, found.loads, strict=True):
-        for theirs, *ours in (
-            ("p0", "p", "pfixed", "activePower"),
-            ("q0", "q", "qfixed", "reactivePower"),
+        # An injection at the far end of a line that regulates is generation in the tree.
+        held = element.get("generationVoltageRegulationOn") == "true"
+        power = number(element, "p0", 0.0) - number(element, "generationTargetP", 0.0)
+        reactive = number(element, "q0", 0.0)
+        reactive -= 0.0 if held else number(element, "generationTargetQ", 0.0)
+        for value, *ours in (
+            (power, "p", "pfixed", "activePower"),
+            (reactive, "q", "qfixed", "reactivePower"),
         ):
             for column in ours:
-                _set(graph, name, column, number(element, theirs, 0.0))
+                _set(graph, name, column, value)
 
 
 def _set(graph: Graph, name: str, wanted: str, value: float, *, add: bool = False) -> None:
