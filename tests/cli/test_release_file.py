@@ -98,6 +98,14 @@ def test_a_bundle_to_repeat_names_no_ledger_and_no_paths(tmp_path):
     assert again == {**WIND, "output": "next", "capacity": "100", "alpha": "0.1"}
 
 
+def test_a_file_with_snapshots_is_asked_for_them(tmp_path):
+    (tmp_path / "net.nc").write_bytes(b"")  # of which nothing is read
+    answers = ["grid", "net.nc", "every 24h", "capacity", "20", "50:500", "1", "net", "out", ""]
+    asked = CliRunner().invoke(app, ["init"], input="\n".join(answers))
+    assert asked.exit_code == 0, asked.output
+    assert 'snapshots = "every 24h"' in (tmp_path / "release.toml").read_text()
+
+
 def test_tables_and_lists_stand_for_repeated_options(tmp_path):
     (tmp_path / "farm.csv").write_text("t,w,speed,power\n1,A,3,10\n2,A,5,20\n1,B,7,60\n2,B,8,70\n")
     more = {"data": ["farm.csv"], "turbine": "w", "key": "t"}

@@ -69,6 +69,8 @@ def command(
             columns = _columns(kind, known)
             if repeat is None and kind == "wind" and _opened(known).delimiter == ";":
                 known |= _ask(kind, "decimal", parameters["decimal"], columns, known)
+            if kind == "grid" and Path(known[DATA]).suffix.lower() == ".nc":
+                known |= _ask(kind, "snapshots", parameters["snapshots"], columns, known)
     try:
         file.write_text(file_text(kind, known), encoding="utf-8")
     except OSError as problem:
