@@ -147,6 +147,7 @@ def control_of_power(twin, value):
 
 
 UNITS, DRAWN = ("generator_limit",), ("load",)
+BESIDE = [limit_of(kind, True) for kind in ("EnergyConsumer", "LinearShuntCompensator")]
 CASES = [
     *((limit_of("SynchronousMachine", terminal), UNITS) for terminal in (True, False)),
     (limit_of("EnergyConsumer", True), DRAWN),
@@ -156,8 +157,9 @@ CASES = [
     (odd_places, (*UNITS, *DRAWN)),
     (copies, PARAMETERS),
     (control_of_power, PARAMETERS),
+    *((beside, ("capacity",)) for beside in BESIDE),
 ]
-LARGER = (copies, control_of_power)
+LARGER = (copies, control_of_power, *BESIDE)
 
 
 @pytest.mark.parametrize(("put", "names"), CASES)

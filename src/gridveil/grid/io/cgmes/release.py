@@ -31,7 +31,7 @@ from gridveil.grid.io.cgmes.rdf import (
     schema,
     uris,
 )
-from gridveil.grid.io.fate_cgmes import KEPT, LIMITS, OWNED, UNITS
+from gridveil.grid.io.fate_cgmes import BRANCHES, KEPT, LIMITS, OWNED, UNITS
 from gridveil.grid.io.fate_words import REACH, Rule
 from gridveil.grid.io.fates import copied, fate_of
 from gridveil.grid.io.powsybl.release import LABEL
@@ -171,12 +171,14 @@ def _label_owned(found: Shown, kind: str, parts: Sequence[str], limits: frozense
 def _bounds_private(found: Shown, group: str) -> bool:
     """Return whether limits in a set that follow no capacity may copy a private number.
 
-    Those of switches next to private lines may, and those of machines and loads.
+    Those of machines and loads may, and of whatever is next to a line with a private capacity.
     """
     of = group
     while found.graph.kind(of) in _OWNERS:
         of = found.graph.reference(of, *_OWNERS[found.graph.kind(of)])
-    return "capacity" in found.of(group) or of not in found.kept
+    beside = found.graph.kind(of) not in BRANCHES.split()
+    hides = found.private if beside else found.of(group)
+    return "capacity" in hides or of not in found.kept
 
 
 def _label_used(found: Shown, kind: str, parts: Sequence[str]) -> None:
