@@ -35,7 +35,7 @@ Bools = NDArray[np.bool_]
 
 # The model switches from PTDF rows to angles once the rows have more entries than this many models
 # with angles, but never at fewer than `LEAST_ROWS` rows.
-SPARSE_MODELS, LEAST_ROWS = 12, 60
+SPARSE_MODELS, LEAST_ROWS = 24, 60
 # MW by which a certified solution of the strict model may miss a limit.
 VIOLATION = 1e-6
 # A model counts as infeasible if its total overload is proved to be above this (MW).
