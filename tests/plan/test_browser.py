@@ -9,11 +9,9 @@ import subprocess
 import sys
 import threading
 import tomllib
-from contextlib import contextmanager
 
 import pandas as pd
 import pytest
-from plan.making import planner_of
 from pyarrow import csv
 
 from gridveil import grid
@@ -59,8 +57,9 @@ def ledger(tmp_path_factory):
     return tmp_path_factory.mktemp("plan") / "ledger.sqlite"
 
 
-@contextmanager
-def served(planner):
+@pytest.fixture(scope="module")
+def server(ledger):
+    planner = Planner(make_kinds, ledger)
     made = Server(planner)
     threading.Thread(target=made.serve_forever, daemon=True).start()
     yield made
@@ -69,34 +68,8 @@ def served(planner):
     planner.close()
 
 
-@pytest.fixture(scope="module")
-def server(ledger):
-    with served(Planner(make_kinds, ledger)) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def quick_server(ledger):
-    """Runs are made in this process: a change starts no other, which takes longer than the runs."""
-    with served(planner_of(make_kinds, ledger)) as made:
-        yield made
-
-
 @pytest.fixture
-def page(browser, quick_server):
-    with opened_page(browser, quick_server) as opened:
-        yield opened
-
-
-@pytest.fixture
-def whole_page(browser, server):
-    """With runs in a process of their own, as `gridveil plan` has them."""
-    with opened_page(browser, server) as opened:
-        yield opened
-
-
-@contextmanager
-def opened_page(browser, server):
+def page(browser, server):
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     opened = context.new_page()
     opened.set_default_timeout(PATIENCE)
@@ -131,8 +104,7 @@ def run_command(words):
     assert done.returncode == 0, done.stderr
 
 
-def test_choose_see_copy_and_run(whole_page, ledger, tmp_path):
-    page = whole_page
+def test_choose_see_copy_and_run(page, ledger, tmp_path):
     source = tmp_path / "north farm.csv"
     csv.write_csv(demo_records(200, seed=9), source)
     page.fill("#size", "200")
@@ -236,8 +208,7 @@ def test_a_network_has_its_own_settings(page):
     sync_api.expect(page.locator("#command")).to_contain_text("gridveil wind release")
 
 
-def test_the_command_for_a_network_makes_a_release_that_works(whole_page, ledger, tmp_path):
-    page = whole_page
+def test_the_command_for_a_network_makes_a_release_that_works(page, ledger, tmp_path):
     case = tmp_path / "south.m"
     grid.cases.rts96(variant="paper").write(case)
     page.check("input[name=kind][value=grid]")
