@@ -6,6 +6,7 @@ The curve is that of the GE 2.75-103 as windpowerlib has it. The records are pub
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,11 @@ CAPACITY = 2750.0
 Vector = NDArray[np.float64]
 
 
+@cache
 def power_curve(turbine_type: str = TURBINE) -> tuple[Vector, Vector]:
     """Wind speeds (m/s) and power (share of capacity) of a turbine's curve, by windpowerlib's name.
+
+    Read once for each turbine; the arrays can't be written to.
 
     Raises
     ------
@@ -42,10 +46,11 @@ def power_curve(turbine_type: str = TURBINE) -> tuple[Vector, Vector]:
             f"windpowerlib has no power curve of a turbine {turbine_type!r}.",
             remedy=f"Name one of its types, such as {TURBINE} or E-126/4200.",
         )
-    return (
-        curve["wind_speed"].to_numpy(dtype=np.float64),
-        curve["value"].to_numpy(dtype=np.float64) / turbine.nominal_power,
-    )
+    speed = curve["wind_speed"].to_numpy(dtype=np.float64, copy=True)
+    power = curve["value"].to_numpy(dtype=np.float64) / turbine.nominal_power
+    for values in (speed, power):
+        values.flags.writeable = False
+    return speed, power
 
 
 def demo_records(rows: int = 1000, *, seed: int = 0, noise: float = 0.1) -> pa.Table:
