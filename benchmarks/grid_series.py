@@ -70,7 +70,7 @@ def main() -> None:
             network,
             series,
             seed=seed,
-            limits=(0, 100),
+            range=(0, 100),
             hours=given.hours,
             texture=texture,
             **wanted,

@@ -80,8 +80,8 @@ def test_noisy_records_are_on_the_grid_and_not_clipped(tmp_path):
 @pytest.mark.parametrize(
     "call",
     [
-        {"alpha": 30, "limits": (50, 1000)},
-        {"alpha": "20%", "limits": (50, 1000), "method": "laplace"},
+        {"alpha": 30, "range": (50, 1000)},
+        {"alpha": "20%", "range": (50, 1000), "method": "laplace"},
         {"alpha": 15, "parameter": "load"},  # with a sum: each number has a factor of its own
     ],
 )

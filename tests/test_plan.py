@@ -38,7 +38,7 @@ def make(kind, method, **options):
     network = gv.grid.cases.rts96()
     private = options.get("parameter", "capacity")
     models = gv.grid.sample_population(network, 3, costs=0.1, private=private)
-    given = {"limits": (50, 1000), **options}
+    given = {"range": (50, 1000), **options}
     return gv.grid.plan(network, models, epsilon=1, alpha=30, method=method, **given)
 
 
@@ -50,7 +50,7 @@ def test_a_plan_charges_nothing(plan, ledger):
 WIND = [("wind", method, {}) for method in ("tuned", "wpo", "laplace")]
 GRID = [
     ("grid", "certified", {}),
-    ("grid", "certified", {"parameter": "load", "limits": (0, 500)}),
+    ("grid", "certified", {"parameter": "load", "range": (0, 500)}),
     ("grid", "paper", {"rounds": 2}),
     ("grid", "laplace", {}),
 ]
@@ -90,7 +90,7 @@ def test_every_run_needs_an_account_of_its_own(plan, ledger):
 def test_an_account_of_another_plan_is_refused(plan, ledger):
     network = gv.grid.cases.rts96()
     models = gv.grid.sample_population(network, 3, costs=0.1)
-    other = gv.grid.plan(network, models, epsilon=1, alpha=20, method="laplace", limits=(50, 1000))
+    other = gv.grid.plan(network, models, epsilon=1, alpha=20, method="laplace", range=(50, 1000))
     with pytest.raises(InputError, match="another release"):
         plan.run(other.charge(ledger, dataset="a network"))
 
@@ -125,7 +125,7 @@ def test_a_plan_that_a_study_changed_can_t_be_charged(ledger):
     network = gv.grid.cases.rts96()
     models = gv.grid.sample_population(network, 2, costs=0.1)
     paper = gv.grid.plan(
-        network, models, epsilon=1, alpha=30, method="paper", rounds=1, limits=(50, 1000)
+        network, models, epsilon=1, alpha=30, method="paper", rounds=1, range=(50, 1000)
     )
     weak = CostQuery(paper.problem, {"capacity": Fraction(1, 1000)})
     with pytest.raises(InputError, match="changed for a study"):

@@ -24,11 +24,11 @@ def wind_plan(frame, *, capacity=2000, unit="kW", alpha="15%", epsilon=1, **name
     return gv.wind.plan(records, epsilon=epsilon, alpha=alpha, method="laplace")
 
 
-def grid_plan(network=None, *, parameter="capacity", alpha=30, limits=None, epsilon=1):
+def grid_plan(network=None, *, parameter="capacity", alpha=30, range=None, epsilon=1):
     network = gv.grid.cases.rts96() if network is None else network
     models = gv.grid.sample_population(network, 3, costs=0.1, private=parameter)
     return gv.grid.plan(
-        network, models, parameter=parameter, alpha=alpha, epsilon=epsilon, limits=limits
+        network, models, parameter=parameter, alpha=alpha, epsilon=epsilon, range=range
     )
 
 
@@ -73,7 +73,7 @@ def test_what_is_unusual_about_records(frame, given, words):
         ({"alpha": "20%", "epsilon": "0.1"}, "a factor of about"),
         ({"parameter": "load", "alpha": 400}, "by the generation and their number"),
         ({"parameter": "generator_limit", "alpha": 200}, "by the load and their number"),
-        ({"parameter": "cost", "alpha": 90, "limits": (0, 100)}, "drowns most values of cost"),
+        ({"parameter": "cost", "alpha": 90, "range": (0, 100)}, "drowns most values of cost"),
     ],
 )
 def test_what_is_unusual_about_networks(given, words):
@@ -95,12 +95,12 @@ def test_models_that_public_limits_do_not_serve_are_named(parameter, alpha, limi
     lines = network.branches
     tight = replace(network, branches=replace(lines, capacity=lines.capacity * rate))
     words = "3 of 3 models can't be served, whatever the private values are"
-    found = grid_plan(tight, parameter=parameter, alpha=alpha, limits=limits).unusual
+    found = grid_plan(tight, parameter=parameter, alpha=alpha, range=limits).unusual
     assert any(words in one for one in found)
     # The control: lines as they are.
     wide = None if limits is None else {"capacity": (1, 5000), "load": (-500, 500)}
     given = {name: wide[name] for name in parameter.split(",")} if wide else None
-    found = grid_plan(network, parameter=parameter, alpha=alpha, limits=given).unusual
+    found = grid_plan(network, parameter=parameter, alpha=alpha, range=given).unusual
     assert not any("can't be served" in one for one in found)
 
 
@@ -144,7 +144,7 @@ def series_plan(scale=1.0, **given):
     loads = pd.DataFrame(np.outer(shape, network.buses.load[used]), times, names)
     read = gv.grid.read_series(loads, network)
     return gv.grid.plan_series(
-        network, read, **{"alpha": 5, "epsilon": 1, "limits": (0, 500), **given}
+        network, read, **{"alpha": 5, "epsilon": 1, "range": (0, 500), **given}
     )
 
 

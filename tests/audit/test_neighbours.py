@@ -27,7 +27,7 @@ def test_networks_move_one_entry_by_alpha_or_two_under_a_public_total(secret):
     request = secret.request
     for one, other in secret.neighbours():
         networks = [triangle(secret.name, values) for values in (one, other)]
-        parts = [network.split(secret.parameters, request["limits"]) for network in networks]
+        parts = [network.split(secret.parameters, request["range"]) for network in networks]
         low, high = parts[0][1].low, parts[0][1].high
         moved = np.array(other) - np.array(one)
         assert np.count_nonzero(moved) == (2 if secret.total else 1)

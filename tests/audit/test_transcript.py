@@ -24,26 +24,26 @@ from gridveil.auditing.wind import METHODS, _release
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.mechanisms import laplace, noisy_max
 from gridveil.privacy.noise import SecureNoise
-from gridveil.privacy.sealed import Limits, seal
+from gridveil.privacy.sealed import Range, seal
 from gridveil.privacy.sensitivity import Sensitivity
 
-LIMITS = Limits(0.0, 100.0)
+LIMITS = Range(0.0, 100.0)
 ONE = Sensitivity(Fraction(1), "a test")
 FEW = Sizes(20, 20)
 
 
 def answer(values, noise, *, chosen=True, epsilon=1, alpha=1):
     """A vector and, at will, the index of its largest entry."""
-    adjacency = Adjacency.of("power", alpha=1, unit="MW", limits=LIMITS, entries=len(values))
+    adjacency = Adjacency.of("power", alpha=1, unit="MW", range=LIMITS, entries=len(values))
     account = account_with(noise, adjacency)
-    sealed = seal(values, name="power", unit="MW", limits=LIMITS)
+    sealed = seal(values, name="power", unit="MW", range=LIMITS)
     bound = Sensitivity(Fraction(alpha), "a test")
     noisy = laplace(account, sealed, name="q", sensitivity=bound, epsilon=epsilon)
     found = {"values": noisy.value.tobytes()}
     if chosen:
         index = noisy_max(
             account, sealed, query=lambda y: y, name="m", sensitivity=ONE, epsilon=1,
-            size=len(values), limits=LIMITS, unit="MW", monotone=True,
+            size=len(values), range=LIMITS, unit="MW", monotone=True,
         )  # fmt: skip
         found["index"] = bytes([index.value])
     return found

@@ -11,7 +11,7 @@ from gridveil.cli.root import app
 from gridveil.errors import BudgetRefused
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Terms
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.wind.demo import demo_records
 
 
@@ -28,7 +28,7 @@ def book(tmp_path):
 
 
 def charge(book, dataset, epsilon):
-    power = Adjacency.of("power", alpha=1, unit="MW", limits=Limits(0, 10), entries=5)
+    power = Adjacency.of("power", alpha=1, unit="MW", range=Range(0, 10), entries=5)
     return book.charge(Terms(dataset, epsilon=epsilon, adjacency=[power], purpose="a test"))
 
 
@@ -97,7 +97,7 @@ def test_what_is_declared_before_any_charge_is_shown(tmp_path):
 
 
 def test_the_reason_why_data_is_distinct_is_shown(book):
-    power = Adjacency.of("power", alpha=1, unit="MW", limits=Limits(0, 10), entries=5)
+    power = Adjacency.of("power", alpha=1, unit="MW", range=Range(0, 10), entries=5)
     book.charge(
         Terms("twin", epsilon=1, adjacency=[power], purpose="a test", distinct="another mast")
     )

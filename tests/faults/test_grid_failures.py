@@ -46,7 +46,7 @@ def make(network, models, ledger, method="paper"):
         epsilon=1,
         alpha=5,
         method=method,
-        limits=LIMITS,
+        range=LIMITS,
         dataset="case3",
         ledger=ledger,
         **options,

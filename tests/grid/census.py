@@ -125,7 +125,7 @@ def release(network, parameter):
     models = grid.sample_population(network, 1, private=parameter, seed=1, **spread)
     plan = grid.plan(
         *(network, models), parameter=parameter, epsilon=1, alpha="0.5", method="laplace",
-        limits=RANGES[parameter], public_curves=True,
+        range=RANGES[parameter], public_curves=True,
     )  # fmt: skip
     return plan.without_warning().run(plan.study(1))
 

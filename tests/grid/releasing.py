@@ -54,7 +54,7 @@ def request(names, **options):
         "parameter": names,
         "epsilon": 1,
         "alpha": {name: ALPHA[name] for name in names},
-        "limits": {name: LIMITS[name] for name in names},
+        "range": {name: LIMITS[name] for name in names},
         "dataset": "tiny",
         **options,
     }

@@ -40,8 +40,8 @@ def models_of(network, size=3, **options):
     return sample_population(network, size, spread=0.03, costs=0.05, **options)
 
 
-def problem_of(network, models, parameter="capacity", limits=(1, 500)):
-    _, public = network.split(parameter, limits)
+def problem_of(network, models, parameter="capacity", range=(1, 500)):
+    _, public = network.split(parameter, range)
     return ReleaseProblem(public, models, Fraction(100))
 
 
@@ -134,7 +134,7 @@ def test_what_no_values_can_serve_is_given_up(network):
 @pytest.fixture(scope="module")
 def both(network):
     models = models_of(network)
-    how = {"epsilon": 1, "alpha": 10, "seed": 5, "limits": (1, 500)}
+    how = {"epsilon": 1, "alpha": 10, "seed": 5, "range": (1, 500)}
     made = {
         ac: grid.release(network, models, method=Certified(ac=ac), **how) for ac in (False, True)
     }
@@ -169,7 +169,7 @@ def test_what_is_written_serves_them_too(both, tmp_path):
 def test_the_same_noisy_answers_give_the_same_values(both):
     network, models, made = both
     again = grid.release(
-        network, models, method=Certified(ac=True), epsilon=1, alpha=10, seed=5, limits=(1, 500)
+        network, models, method=Certified(ac=True), epsilon=1, alpha=10, seed=5, range=(1, 500)
     )
     assert again.values.tobytes() == made[True].values.tobytes()
 
@@ -216,7 +216,7 @@ def test_a_failure_of_ac_alone_leaves_what_dc_made(monkeypatch, both):
 
     monkeypatch.setattr(AcOracle, "at", fails)
     found = grid.release(
-        network, models, method=Certified(ac=True), epsilon=1, alpha=10, seed=5, limits=(1, 500)
+        network, models, method=Certified(ac=True), epsilon=1, alpha=10, seed=5, range=(1, 500)
     )
     assert found.values.tobytes() == made[False].values.tobytes()
     assert found.statement.body["settings"]["ac_failed"] == "no answer"

@@ -174,7 +174,7 @@ def test_a_release_reads_as_the_released_network(name, names, models, tmp_path):
 
 @pytest.mark.parametrize("name", MICRO)
 def test_voltages_are_those_of_the_source_if_its_dispatch_is_public(name, models, tmp_path):
-    given = {"epsilon": 1, "alpha": 10, "limits": (1, 5000), "method": "laplace"}
+    given = {"epsilon": 1, "alpha": 10, "range": (1, 5000), "method": "laplace"}
     public = grid.plan(read_case(models(name)), **given, public_dispatch=True).problem.public
     released = public.with_values(np.full(public.entries, 77.0))
     released.write_release(tmp_path / "out.zip", "capacity")
@@ -206,7 +206,7 @@ def test_all_limits_of_a_line_are_its_released_capacity(name, models, tmp_path):
 def test_ratios_of_durations_are_public(models, tmp_path):
     read = read_case(models(MICRO[0]))
     made = grid.release(
-        read, parameter="capacity", epsilon=1, alpha=5, limits=(1, 5000), seed=1,
+        read, parameter="capacity", epsilon=1, alpha=5, range=(1, 5000), seed=1,
         method="laplace", limit_ratios="20s=1.1, 10s=1.25",
     )  # fmt: skip
     bundle = made.write(tmp_path / "out")
@@ -364,7 +364,7 @@ def test_bytes_follow_from_the_network_alone(models, tmp_path):
 
 def test_elements_that_are_declared_public_keep_what_they_have(models, tmp_path):
     read = read_case(models(MICRO[0]))
-    rule = {"only": "kind=transformer", "parameter": "capacity", "limits": (1, 5000)}
+    rule = {"only": "kind=transformer", "parameter": "capacity", "range": (1, 5000)}
     public = grid.plan(read, epsilon=1, alpha=5, method="laplace", **rule).problem.public
     public.with_values(np.full(public.entries, 77.0)).write(tmp_path / "out.zip")
     _, ours = again(tmp_path / "out.zip")
@@ -415,8 +415,8 @@ def test_machines_that_share_a_unit_have_no_limits_of_their_own(models, tmp_path
                 one.set(RESOURCE, first)
     read = read_case(pack(tmp_path / "shared.zip", files))
     with pytest.raises(InputError, match="share one generating unit"):
-        read.split("generator_limit", limits=(-9999, 20000))
-    read.split("load", limits=(-900, 5000))
+        read.split("generator_limit", range=(-9999, 20000))
+    read.split("load", range=(-900, 5000))
 
 
 def test_what_does_not_come_back_is_refused_before_a_charge(models, monkeypatch):

@@ -19,12 +19,12 @@ from gridveil.grid.model.problem import ReleaseProblem, neighbours
 from gridveil.grid.model.public import split_parts
 from gridveil.grid.model.steps import classes_of, rule_of, steps_of
 from gridveil.privacy.ledger import Ledger
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.privacy.words import in_words
 from gridveil.release.verification import verify_bundle
 
 BY_KIND = {"kind=transformer": 60, "others": 12}
-RANGES = {"capacity": Limits(1.0, 900.0), "load": Limits(0.5, 700.0)}
+RANGES = {"capacity": Range(1.0, 900.0), "load": Range(0.5, 700.0)}
 GIVEN = [
     BY_KIND,
     {"230kV": 50, "others": 7},
@@ -146,7 +146,7 @@ def test_a_release_by_class_is_counted_by_its_smallest_step(tmp_path):
     network = rts96()
     models = grid.sample_population(network, 5)
     book = Ledger(tmp_path / "ledger.sqlite")
-    how = {"epsilon": 1, "limits": (1, 2000), "dataset": "lines", "ledger": book}
+    how = {"epsilon": 1, "range": (1, 2000), "dataset": "lines", "ledger": book}
     made = grid.release(network, models, alpha=BY_KIND, **how)
     made.write(tmp_path / "out")
     assert all(finding.ok for finding in verify_bundle(tmp_path / "out"))
@@ -158,7 +158,7 @@ def test_a_release_by_class_is_counted_by_its_smallest_step(tmp_path):
     assert made.statement.body["ledger"]["charged"] == "1"
     plain = grid.release(network, models, alpha=12, **how)
     assert plain.statement.body["ledger"]["charged"] == "1"
-    larger = grid.plan(network, models, epsilon=1, alpha=60, limits=(1, 2000))
+    larger = grid.plan(network, models, epsilon=1, alpha=60, range=(1, 2000))
     assert larger.charge(book, dataset="lines").charge.epsilon_for_alpha == 5 + 5 + 1
     # Transformers have five times the noise of lines.
     entries = grid.plan(network, models, alpha=BY_KIND, epsilon=1).prepared.entries
@@ -174,7 +174,7 @@ def test_the_owner_sees_steps_by_class_and_verification_smaller_ones(tmp_path):
         models,
         alpha={"230kV": 60, "others": 12},
         epsilon=1,
-        limits=(1, 2000),
+        range=(1, 2000),
         dataset="lines",
         ledger=Ledger(tmp_path / "ledger.sqlite"),
     )

@@ -47,7 +47,7 @@ def test_a_release_that_is_worse_than_no_limits_says_so():
     models = grid.sample_population(network, 20, costs=0.125)
     for seed in range(2):
         made = grid.release(
-            network, models, epsilon=1, alpha=100, limits=(1, 5000), method="laplace", seed=seed
+            network, models, epsilon=1, alpha=100, range=(1, 5000), method="laplace", seed=seed
         )
         released, free = errors(network, models, made)
         assert released > 10 * free
@@ -63,7 +63,7 @@ def test_a_release_that_is_better_does_not_warn():
     network = rts96(variant="paper")
     models = grid.sample_population(network, 100, costs=(80, 100))
     for seed in range(2):
-        made = grid.release(network, models, epsilon=1, alpha=30, limits=(1, 5000), seed=seed)
+        made = grid.release(network, models, epsilon=1, alpha=30, range=(1, 5000), seed=seed)
         released, free = errors(network, models, made)
         assert released < free
         assert not made.congestion.doubtful
@@ -75,7 +75,7 @@ def test_congestion_that_noise_does_not_explain_is_not_called_false():
     network = rts96(variant="paper")
     network = network.with_capacity(network.branches.capacity * 0.84)
     models = grid.sample_population(network, 60, spread=0.02, costs=(20, 100))
-    made = grid.release(network, models, epsilon=1, alpha=2, limits=(1, 5000), seed=0)
+    made = grid.release(network, models, epsilon=1, alpha=2, range=(1, 5000), seed=0)
     released, free = errors(network, models, made)
     assert free > 0.9 > 0.2 > released
     assert made.congestion.noise is not None
@@ -86,7 +86,7 @@ def test_the_warning_sees_released_and_public_values_alone():
     """Twins that release the same values warn in the same words."""
     network = log_spread()
     models = grid.sample_population(network, 20, costs=0.125)
-    asked = {"epsilon": 1, "alpha": 100, "limits": (1, 5000), "method": "laplace"}
+    asked = {"epsilon": 1, "alpha": 100, "range": (1, 5000), "method": "laplace"}
     first = plan(network, models, **asked)
     other = plan(network.with_capacity(network.branches.capacity * 1.5), models, **asked)
     from gridveil.grid.congestion import congestion
@@ -111,7 +111,7 @@ def test_the_owner_sees_controls_beside_the_release(tmp_path, ledger):
         models,
         epsilon=1,
         alpha=30,
-        limits=(50, 1000),
+        range=(50, 1000),
         dataset="case",
         ledger=ledger,
         method="laplace",
@@ -150,7 +150,7 @@ def test_other_parameters_have_the_mean_as_their_control(parameter, tmp_path, le
         parameter=parameter,
         epsilon=1,
         alpha=0.1,
-        limits=(-500, 800),
+        range=(-500, 800),
         dataset="case",
         ledger=ledger,
         method="laplace",

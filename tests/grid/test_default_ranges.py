@@ -89,7 +89,7 @@ def test_release_and_evaluation_state_the_same_range(tmp_path, ledger):
     )
     found = evaluate(made.write(tmp_path / "out"), network)
     stated = made.statement.body["guarantee"]["neighbours"][0]["range"]
-    assert list(found.parameters[0].limits) == stated
+    assert list(found.parameters[0].range) == stated
     assert stated[0] == 0  # all loads draw power
 
 

@@ -103,7 +103,7 @@ def test_released_limits_of_any_size_make_a_dispatch(seed, tmp_path):
 @pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
 def test_a_dispatch_that_is_declared_public_stays(tmp_path):
     network = grid.cases.rts96()
-    given = {"epsilon": 1, "alpha": 30, "limits": (1, 5000), "method": "laplace"}
+    given = {"epsilon": 1, "alpha": 30, "range": (1, 5000), "method": "laplace"}
     made = grid.release(network, **given, public_dispatch=True, seed=1)
     made.data.write_release(tmp_path / "out.m", "capacity")
     theirs = tables_of(grid.read_case(tmp_path / "out.m").source.data).gen

@@ -53,7 +53,7 @@ def shown(bundle, case, folder):
 def test_costs_with_curves_are_compared_with_the_curves_too(tmp_path, ledger):
     parts = wide_tables()
     parts["gencost"][:3, 4:7] = [[0.2, 20, 500], [0.1, 30, 0], [0, 40, 0]]
-    case, bundle = bundle_of(tmp_path, parts, "cost", ledger, limits=(0, 200), alpha=0.01)
+    case, bundle = bundle_of(tmp_path, parts, "cost", ledger, range=(0, 200), alpha=0.01)
     text, found, page = shown(bundle, case, tmp_path)
     real, released = read_case(case), read_case(bundle / "network.m")
     models = grid.Population.read(bundle / "population.parquet", released)
@@ -70,7 +70,7 @@ def test_costs_with_curves_are_compared_with_the_curves_too(tmp_path, ledger):
 
 
 def test_linear_costs_are_compared_once(tmp_path, ledger):
-    case, bundle = bundle_of(tmp_path, wide_tables(), "cost", ledger, limits=(0, 200))
+    case, bundle = bundle_of(tmp_path, wide_tables(), "cost", ledger, range=(0, 200))
     text, found, page = shown(bundle, case, tmp_path)
     assert found["population_with_curves"] is None
     assert found["unseen_with_curves"] is None
@@ -92,13 +92,13 @@ def test_the_statement_always_says_that_released_costs_are_linear(make, tmp_path
 
 def test_values_outside_the_range_are_counted(tmp_path, ledger):
     parts = wide_tables()
-    case, bundle = bundle_of(tmp_path, parts, "load", ledger, limits=(0, 80))
+    case, bundle = bundle_of(tmp_path, parts, "load", ledger, range=(0, 80))
     text, found, page = shown(bundle, case, tmp_path)
     words = "1 of 2 real values of load lay outside [0, 80] MW and were clipped."
     assert words in text
     assert words in page
     (one,) = found["parameters"]
-    assert (one["clipped"], one["limits"]) == (1, [0, 80])
+    assert (one["clipped"], one["range"]) == (1, [0, 80])
 
 
 def test_values_are_not_counted_without_a_range(tmp_path):
@@ -109,7 +109,7 @@ def test_values_are_not_counted_without_a_range(tmp_path):
 
 def test_figures_that_do_not_exist_are_dashes(tmp_path, ledger):
     """No line is congested on the real network, and no model is served on the released one."""
-    case, bundle = bundle_of(tmp_path, wide_tables(), "capacity", ledger, limits=(1, 2))
+    case, bundle = bundle_of(tmp_path, wide_tables(), "capacity", ledger, range=(1, 2))
     text, found, page = shown(bundle, case, tmp_path)
     assert found["population"]["infeasible"] == 100
     assert found["population"]["price_error"] is None
@@ -126,7 +126,7 @@ def test_figures_that_do_not_exist_are_dashes(tmp_path, ledger):
 
 
 def test_no_penalty_is_named_where_none_was_paid(tmp_path, ledger):
-    case, bundle = bundle_of(tmp_path, wide_tables(), "cost", ledger, limits=(0, 200))
+    case, bundle = bundle_of(tmp_path, wide_tables(), "cost", ledger, range=(0, 200))
     text, found, _ = shown(bundle, case, tmp_path)
     assert found["population"]["penalised"] == 0
     assert "penalties" not in text
@@ -139,7 +139,7 @@ def test_models_without_a_solution_on_the_real_network_are_named(tmp_path, ledge
     capacity = np.ones((4, 3))
     capacity[0] = 0.01
     models = grid.Population(4, capacity=capacity, private=("cost",))
-    case, bundle = bundle_of(tmp_path, parts, "cost", ledger, models=models, limits=(0, 200))
+    case, bundle = bundle_of(tmp_path, parts, "cost", ledger, models=models, range=(0, 200))
     text, found, page = shown(bundle, case, tmp_path)
     assert (found["population"]["models"], found["population"]["size"]) == (3, 4)
     words = "Population: compared 3 of 4: 1 have no solution on the real network."
@@ -149,5 +149,5 @@ def test_models_without_a_solution_on_the_real_network_are_named(tmp_path, ledge
 
 
 def test_evaluate_reads_a_network_as_well_as_a_file(tmp_path, ledger):
-    case, bundle = bundle_of(tmp_path, wide_tables(), "load", ledger, limits=(0, 200))
+    case, bundle = bundle_of(tmp_path, wide_tables(), "load", ledger, range=(0, 200))
     assert evaluate(bundle, read_case(case)).to_json() == evaluate(bundle, case).to_json()

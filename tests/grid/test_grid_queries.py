@@ -24,7 +24,7 @@ from gridveil.grid.release import release
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import laplace_epsilon, noisy_max_epsilon
-from gridveil.privacy.sealed import Limits, seal, seal_together
+from gridveil.privacy.sealed import Range, seal, seal_together
 
 RANGES = {
     "capacity": (1.0, 300.0),
@@ -58,7 +58,7 @@ def asked(ask, public, values):
     noise = Silent()
     account = Account(Budget(1), noise, [], None, None)
     parts = [
-        seal(values[part], name=name, unit="MW", limits=public.limits[name])
+        seal(values[part], name=name, unit="MW", range=public.ranges[name])
         for name, part in public.parts.items()
     ]
     return ask(account, seal_together(parts)), noise
@@ -69,7 +69,7 @@ def parts_of(parameters, seed=3):
     network = random_network(seed, buses=5, extra=1)
     reactive = np.array([3.0, -4.0, 0.0, 5.0, 6.0])
     network = replace(network, buses=replace(network.buses, reactive_load=reactive))
-    ranges = {name: Limits(*RANGES[name]) for name in names}
+    ranges = {name: Range(*RANGES[name]) for name in names}
     return split_parts(network, names, ranges, declared=Declared(public_curves=True))[1], names
 
 
@@ -266,7 +266,7 @@ def cost_query(seed, parameters):
     """A drawn case with a usable range, and its query; None where models have no cost."""
     case = draw(seed, parameters)
     names = parameters.split(",")
-    limits = {name: Limits(*RANGES[name]) for name in names}
+    limits = {name: Range(*RANGES[name]) for name in names}
     public = split_parts(case.network, names, limits, declared=Declared(public_curves=True))[1]
     problem = ReleaseProblem(public, case.problem.models, case.problem.price)
     alphas = {name: Fraction(2 + k) for k, name in enumerate(names)}
@@ -292,8 +292,8 @@ def test_the_public_range_holds_all_costs(parameters, seed):
         network = problem.public.with_values(in_the_box(case.rng, problem.public))
         price = None if problem.slack == ("strict",) else float(problem.price)
         found = solve_population(network, problem.models, model=problem.slack, slack_price=price)
-        assert (query.limits.low <= found.bound).all()
-        assert (found.cost <= query.limits.high).all()
+        assert (query.range.low <= found.bound).all()
+        assert (found.cost <= query.range.high).all()
 
 
 @pytest.mark.parametrize("parameters", [*SINGLE, *TOGETHER])
@@ -365,7 +365,7 @@ def test_models_without_a_cost_are_refused_before_any_charge(tmp_path):
     lines = np.vstack([np.ones(len(PAPER.branches)), np.full(len(PAPER.branches), 0.4)])
     models = Population(2, load=np.ones((2, buses)), capacity=lines)
     with pytest.raises(InputError, match=r"1 models .* the first is model 1"):
-        make(tmp_path, models, parameter="cost", limits=(0, 200))
+        make(tmp_path, models, parameter="cost", range=(0, 200))
     assert spent(tmp_path).charges == 0
 
 

@@ -70,13 +70,13 @@ WRONG = [  # the settings, and words of what is said
     ({"parameter": "load,load"}, "named twice"),
     ({"parameter": ["capacity", 3]}, "type int"),
     ({"method": "best"}, "certified, paper, laplace"),
-    ({"limits": (0, 500)}, "positive lower end"),
-    ({"limits": (500, 1)}, "lower one first"),
-    ({"limits": (1, INF)}, "finite ends"),
-    ({"limits": (NAN, 500)}, "finite ends"),
-    ({"limits": (1, 2, 3)}, "pair of numbers"),
-    ({"limits": {"load": (0, 9)}}, "and no other"),
-    ({**BOTH, "alpha": {"capacity": 5, "cost": 1}, "limits": (1, 500)}, "one for each"),
+    ({"range": (0, 500)}, "positive lower end"),
+    ({"range": (500, 1)}, "lower one first"),
+    ({"range": (1, INF)}, "finite ends"),
+    ({"range": (NAN, 500)}, "finite ends"),
+    ({"range": (1, 2, 3)}, "pair of numbers"),
+    ({"range": {"load": (0, 9)}}, "and no other"),
+    ({**BOTH, "alpha": {"capacity": 5, "cost": 1}, "range": (1, 500)}, "one for each"),
     ({"margin": -0.1}, "margin is -0.1"),
     ({"margin": 0.7}, "between 0 and 0.5"),
     ({"margin": NAN}, "margin is nan"),
@@ -158,8 +158,8 @@ def test_bad_public_input_charges_nothing(network, ledger, wrong, words):
         "ledger": ledger,
         "population": models_for(network, names),
     }
-    if "limits" not in wrong and "parameter" not in wrong:
-        call["limits"] = (1, 500)
+    if "range" not in wrong and "parameter" not in wrong:
+        call["range"] = (1, 500)
     if "parameter" in wrong:
         with contextlib.suppress(InputError):
             call["population"] = models_for(network, wrong["parameter"])
@@ -193,7 +193,7 @@ def test_nothing_to_release_is_refused(network, ledger):
 
 def test_the_exact_restoration_is_refused_for_quadratic_costs(tmp_path, ledger):
     curved = read_case(write_case(tmp_path, tables()))
-    call = {"epsilon": 1, "alpha": 5, "dataset": "tiny", "ledger": ledger, "limits": (1, 500)}
+    call = {"epsilon": 1, "alpha": 5, "dataset": "tiny", "ledger": ledger, "range": (1, 500)}
     with pytest.raises(InputError, match="needs linear costs"):
         grid.release(
             curved, models_for(curved, "capacity"), method="paper", restoration="exact", **call
@@ -272,12 +272,12 @@ def test_a_range_that_serves_no_model_is_refused(network, ledger):
         grid.release(kilowatts, models_for(kilowatts, names), **request(names, ledger=ledger))
     assert ledger.entries() == []
     wide = {"generator_limit": (-50, 500_000)}
-    options = request(names, ledger=ledger, limits=wide, method="laplace")
+    options = request(names, ledger=ledger, range=wide, method="laplace")
     assert grid.release(kilowatts, models_for(kilowatts, names), **options).statement.dp_valid
 
 
 def test_a_range_of_loads_above_all_generation_is_refused(network, ledger):
-    options = request(("load",), ledger=ledger, limits={"load": (5000, 9000)})
+    options = request(("load",), ledger=ledger, range={"load": (5000, 9000)})
     with pytest.raises(InputError, match="No model can be served"):
         grid.release(network, models_for(network, ("load",)), **options)
 
@@ -285,7 +285,7 @@ def test_a_range_of_loads_above_all_generation_is_refused(network, ledger):
 def test_one_model_that_can_be_served_is_enough(network, ledger):
     names = ("load",)
     models = Population(2, load=np.array([[1000.0] * 3, [1.0] * 3]))
-    options = request(names, ledger=ledger, limits={"load": (1, 300)}, method="laplace")
+    options = request(names, ledger=ledger, range={"load": (1, 300)}, method="laplace")
     assert grid.release(network, models, **options).population.size == 2
 
 
@@ -427,7 +427,7 @@ def test_private_values_never_decide_an_outcome(network, names, method):
 @given(st.data(), st.sampled_from([row[0] for row in WRONG if "parameter" not in row[0]]))
 def test_a_refusal_says_the_same_whatever_the_private_values_are(data, wrong):
     network = NETWORK[0]
-    call = {"epsilon": 1, "alpha": 5, "limits": (1, 500), "seed": 1, **wrong}
+    call = {"epsilon": 1, "alpha": 5, "range": (1, 500), "seed": 1, **wrong}
     models = call.pop("population", models_for(network, "capacity"))
     assert outcome(network, models, call) == outcome(
         strange(data, network, ("capacity",)), models, call

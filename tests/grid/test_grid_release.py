@@ -166,7 +166,7 @@ def test_the_default_population_is_sampled_around_the_network(network, ledger):
 
 def test_all_four_parameters_in_one_text(network, ledger):
     names = "cost, capacity,load ,generator_limit"
-    asked = {"epsilon": 2, "alpha": ALPHA, "limits": LIMITS, "dataset": "tiny", "ledger": ledger}
+    asked = {"epsilon": 2, "alpha": ALPHA, "range": LIMITS, "dataset": "tiny", "ledger": ledger}
     made = grid.release(network, models_for(network, names), parameter=names, **asked)
     assert made.public.parameters == tuple(COLUMNS)
     (record,) = made.account.records
@@ -226,7 +226,7 @@ def test_one_model_and_one_round_is_the_earlier_mechanism(network, ledger):
         alpha=5,
         method="paper",
         rounds=1,
-        limits=(1, 500),
+        range=(1, 500),
         dataset="tiny",
         ledger=ledger,
     )
@@ -357,7 +357,7 @@ def test_a_model_that_nothing_can_serve_is_told_and_the_others_are_served(networ
 
 def test_the_exact_restoration_is_no_worse_than_the_steps(network):
     models = models_for(network, "capacity", 3, costs=(20, 90))
-    call = {"epsilon": 1, "alpha": 5, "method": "paper", "rounds": 1, "limits": (1, 500), "seed": 2}
+    call = {"epsilon": 1, "alpha": 5, "method": "paper", "rounds": 1, "range": (1, 500), "seed": 2}
     steps = quietly(network, models, **call)
     exact = quietly(network, models, restoration="exact", time_limit=30, **call)
     assert exact.statement.body["restoration"]["gap"] <= 1e-6
@@ -446,7 +446,7 @@ def test_the_statement_records_every_setting(network, ledger):
     models = models_for(network, "capacity", costs=(20, 90))
     paper = grid.release(
         network, models, epsilon=1, alpha=5, method="paper", rounds=2, price="95.5",
-        penalty=4000, limits=(2, 400), ledger=ledger, dataset="south",
+        penalty=4000, range=(2, 400), ledger=ledger, dataset="south",
     )  # fmt: skip
     settings = paper.statement.body["settings"]
     assert settings["rounds"] == 2
@@ -521,7 +521,7 @@ def test_progress_is_told(network):
 
 def test_options_as_an_object_are_the_same_as_keywords(network):
     models = models_for(network, "capacity")
-    call = {"epsilon": 1, "alpha": 5, "limits": (1, 500), "seed": 2}
+    call = {"epsilon": 1, "alpha": 5, "range": (1, 500), "seed": 2}
     one = quietly(network, models, method=grid.Certified(margin=0.1, catalogue=[80, 45]), **call)
     two = quietly(network, models, method="certified", margin=0.1, catalogue=[45, 80], **call)
     other = quietly(network, models, method="certified", margin=0.2, **call)

@@ -77,7 +77,7 @@ def test_a_release_that_serves_all_models_does_not_warn(case, tmp_path):
 
 def test_a_wide_range_is_written_out(tmp_path, ledger):
     network = tiny(tmp_path)
-    asked = {"limits": (1, 1e6), "method": "laplace", "dataset": "tiny", "ledger": ledger}
+    asked = {"range": (1, 1e6), "method": "laplace", "dataset": "tiny", "ledger": ledger}
     made = grid.release(network, epsilon=1, alpha=5, **asked)
     assert "values that are 50 MW or more apart can be told" in made.statement.in_words[1]
     page = (made.write(tmp_path / "out") / "report.html").read_text()

@@ -17,7 +17,7 @@ from gridveil.grid.model.costs import clip_points, cost_at, slopes
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public import split_parts
 from gridveil.grid.model.selection import Declared
-from gridveil.privacy.sealed import Limits, unseal
+from gridveil.privacy.sealed import Range, unseal
 
 RANGES = {
     "capacity": (1, 5000),
@@ -109,12 +109,12 @@ def test_one_parameter_is_a_vector_and_several_are_a_tuple(tiny):
     sealed, public = tiny.split("capacity", (1, 100))
     assert (sealed.name, sealed.unit, len(sealed)) == ("capacity", "MW", 2)
     assert unseal(sealed).tolist() == [80, 70]
-    assert public.limits == {"capacity": Limits(1, 100)}
+    assert public.ranges == {"capacity": Range(1, 100)}
     network = tiny.linearised()
     for names in ("cost, capacity", ("capacity", "cost"), ["cost", "capacity"]):
-        sealed, public = network.split(names, {"cost": (0, 100), "capacity": Limits(1, 300)})
+        sealed, public = network.split(names, {"cost": (0, 100), "capacity": Range(1, 300)})
         assert (sealed.name, sealed.unit) == ("capacity, cost", "MW, $/MWh")
-        assert (sealed.shape, sealed.limits) == ((5,), Limits(0, 300))
+        assert (sealed.shape, sealed.range) == ((5,), Range(0, 300))
         assert [len(vector) for vector in unseal(sealed)] == [2, 3]
         assert public.parameters == ("capacity", "cost")
         assert public.parts == {"capacity": slice(0, 2), "cost": slice(2, 5)}
@@ -209,7 +209,7 @@ def test_notes_of_the_reader_stay_with_the_owner(tiny):
 
 
 def test_only_the_support_is_private(tiny):
-    _, public = tiny.split("capacity", Limits(1, 100))
+    _, public = tiny.split("capacity", Range(1, 100))
     assert public.entry_names() == ("1-2", "2-3")
     assert np.isinf(public.with_values([5, 6]).branches.capacity[2])
     _, public = tiny.split("load", (-10, 100))

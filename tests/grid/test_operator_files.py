@@ -183,7 +183,7 @@ def test_a_whole_release_of_a_bundled_network_is_read_by_its_own_library(name, t
     read = read_case(source)
     private = "capacity" if np.isfinite(read.branches.capacity).any() else "load"
     limits = {"capacity": (1, 5000), "load": (-900, 5000)}[private]
-    made = grid.release(read, parameter=private, epsilon=1, alpha=5, limits=limits, seed=1)
+    made = grid.release(read, parameter=private, epsilon=1, alpha=5, range=limits, seed=1)
     bundle = made.write(tmp_path / "out")
     again = pp.network.load(str(bundle / "network.xiidm"))
     assert len(again.get_buses()) == len(source.get_buses())

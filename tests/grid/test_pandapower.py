@@ -506,7 +506,7 @@ def test_elements_that_are_declared_public_keep_what_they_have(parameter, tmp_pa
         owner = network.branches if parameter == "capacity" else network.generators
         at = next(i for i, name in enumerate(owner.name) if name == net[table]["name"].iloc[0])
         only, hidden = owner.name[at], np.arange(len(net[table])) == 0
-    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "limits": (0.5, 500)}
+    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "range": (0.5, 500)}
     planned = grid.plan(network, **given, method="laplace", only=f"name={only}")
     public = planned.problem.public
     public.with_values(np.full(public.entries, 7.25)).write(tmp_path / "out.json")
@@ -529,7 +529,7 @@ def test_costs_that_are_declared_public_stay_as_they_were(tmp_path):
     (hidden, *_), places = [int(at) for at in net.poly_cost.index], unit_places(net)
     row = net.poly_cost.loc[hidden]
     name = network.generators.name[places[row["et"]][int(row["element"])]]
-    given = {"parameter": "cost", "epsilon": 1, "alpha": 1, "limits": (-50, 500)}
+    given = {"parameter": "cost", "epsilon": 1, "alpha": 1, "range": (-50, 500)}
     planned = grid.plan(network, **given, method="laplace", only=f"name={name}")
     public = planned.problem.public
     assert public.entries == 1
@@ -872,10 +872,10 @@ def test_values_of_costs_are_refused_if_public_and_not_if_private(damage):
     network = fmt.read(net)
     asked = {"epsilon": 1, "alpha": 1, "method": "laplace"}
     models = grid.sample_population(network, 2, private="cost", costs=0.1, seed=1)
-    made = grid.plan(network, models, parameter="cost", limits=(-500, 500), **asked)
+    made = grid.plan(network, models, parameter="cost", range=(-500, 500), **asked)
     assert made.problem.public.entries
     with pytest.raises(InputError, match=r"not convex|not a finite number"):
-        grid.plan(network, parameter="load", limits=(-900, 900), **asked)
+        grid.plan(network, parameter="load", range=(-900, 900), **asked)
 
 
 def test_ratings_without_a_loading_limit_are_no_capacities_until_their_owner_says_so():
@@ -884,9 +884,9 @@ def test_ratings_without_a_loading_limit_are_no_capacities_until_their_owner_say
         net[table] = net[table].drop(columns="max_loading_percent", errors="ignore")
     net.impedance = net.impedance.iloc[:0]
     with pytest.raises(InputError, match="max_loading_percent") as refusal:
-        fmt.read(net).split("capacity", limits=(1, 5000))
+        fmt.read(net).split("capacity", range=(1, 5000))
     assert "--max-loading 100" in refusal.value.remedy
-    assert fmt.read(net, max_loading=100).split("capacity", limits=(1, 5000))[1].entries
+    assert fmt.read(net, max_loading=100).split("capacity", range=(1, 5000))[1].entries
 
 
 def test_odd_tables_are_read_and_released_or_refused_with_a_reason():

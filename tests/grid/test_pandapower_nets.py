@@ -97,7 +97,7 @@ def test_a_plain_round_trip_changes_nothing(tmp_path):
 @pytest.mark.parametrize("parameter", PARAMETERS)
 def test_these_elements_are_in_the_released_file(parameter, tmp_path):
     net = many_kinds()
-    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "limits": (0.1, 300)}
+    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "range": (0.1, 300)}
     made = grid.release(grid.read_case(net), **given, method="laplace", seed=1)
     made.data.write_release(tmp_path / "out.json", parameter)
     again = pp.from_json(str(tmp_path / "out.json"))
@@ -133,7 +133,7 @@ def test_the_rating_of_a_three_winding_transformer_leaves_no_trace():
         net.trafo3w["i0_percent"] /= factor
         net.trafo3w["max_loading_percent"] *= factor
         public = grid.plan(
-            grid.read_case(net), epsilon=1, alpha=1, limits=(1, 300), method="laplace"
+            grid.read_case(net), epsilon=1, alpha=1, range=(1, 300), method="laplace"
         ).problem.public
         return public.source.data.trafo3w
 
@@ -179,7 +179,7 @@ def test_a_release_serves_the_times_that_were_asked_for(asked, count, tmp_path):
         asked = tmp_path / "times.txt"
         asked.write_text("2016-01-01 12:00:00\n")
     network = grid.read_case(with_profiles(), snapshots=asked)
-    made = grid.release(network, epsilon=1, alpha=1, limits=(1, 300), seed=1)
+    made = grid.release(network, epsilon=1, alpha=1, range=(1, 300), seed=1)
     assert made.population.size == count
     assert np.isfinite(made.solutions.cost).all()
     folder = made.write(tmp_path / "out")
@@ -198,7 +198,7 @@ def test_populations_are_sampled_around_the_times():
 
 
 def test_profiles_that_can_not_be_models_are_refused():
-    given = {"epsilon": 1, "alpha": 1, "limits": (0.1, 300)}
+    given = {"epsilon": 1, "alpha": 1, "range": (0.1, 300)}
     with pytest.raises(InputError, match="vary over the snapshots"):
         grid.plan(grid.read_case(with_profiles(), snapshots="all"), **given, parameter="load")
     with pytest.raises(InputError, match="has no profiles"):

@@ -193,7 +193,7 @@ def test_all_limits_of_a_line_are_its_released_capacity(tmp_path):
 
 
 def test_limits_of_durations_and_sides_follow_public_ratios(tmp_path):
-    given = {"epsilon": 1, "alpha": 10, "limits": (1, 5000), "method": "laplace", "seed": 1}
+    given = {"epsilon": 1, "alpha": 10, "range": (1, 5000), "method": "laplace", "seed": 1}
     read = read_case(network("micro_grid_be_network"))
     ratios = {"25s": 1.25, "side2": 1.5}
     made = grid.release(read, **given, limit_ratios="25s=1.25, side2=1.5")
@@ -228,7 +228,7 @@ def test_limits_of_durations_and_sides_follow_public_ratios(tmp_path):
 @pytest.mark.parametrize("name", ["micro_grid_be_network", "four_substations_node_breaker_network"])
 def test_voltages_are_those_of_the_source_if_its_dispatch_is_public(name, tmp_path):
     one = network(name)
-    given = {"epsilon": 1, "alpha": 10, "limits": (1, 5000), "method": "laplace"}
+    given = {"epsilon": 1, "alpha": 10, "range": (1, 5000), "method": "laplace"}
     public = grid.plan(read_case(one), **given, public_dispatch=True).problem.public
     assert "targetP" not in [name for one in public.changes for name in one.columns]
     public.with_values(np.full(public.entries, 77.0)).write_release(
@@ -370,7 +370,7 @@ def test_limits_that_are_not_in_use_go(tmp_path):
 def test_elements_that_are_declared_public_keep_what_they_have(tmp_path):
     one = network("metrix_tutorial_six_buses_network")
     read = read_case(one)
-    rule = {"only": "kind=transformer", "parameter": "capacity", "limits": (1, 5000)}
+    rule = {"only": "kind=transformer", "parameter": "capacity", "range": (1, 5000)}
     public = grid.plan(read, epsilon=1, alpha=5, method="laplace", **rule).problem.public
     public.with_values(np.full(public.entries, 77.0)).write(tmp_path / "out.xiidm")
     ours, theirs = (n.get_operational_limits().reset_index()
@@ -400,7 +400,7 @@ def test_files_become_xiidm(suffix, kind, name, tmp_path):
     assert read.source.data.origin == kind
     bundle = grid.release(
         read, grid.sample_population(read, 5, private="load"), parameter="load", epsilon=1,
-        alpha=5, limits=(-900, 5000), method="laplace", seed=1,
+        alpha=5, range=(-900, 5000), method="laplace", seed=1,
     ).write(tmp_path / "out")  # fmt: skip
     again = read_case(bundle / "network.xiidm")
     assert len(again.buses) == len(read.buses)

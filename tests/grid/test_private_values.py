@@ -131,7 +131,7 @@ def released(path, names, folder):
         parameter=names,
         epsilon=1,
         alpha={name: ALPHA[name] for name in private},
-        limits={name: LIMITS[name] for name in private},
+        range={name: LIMITS[name] for name in private},
         method="laplace",
         seed=3,
     )
@@ -183,7 +183,7 @@ def test_public_values_are_checked_before_anything_is_charged(tmp_path, edit, sa
     network = read_case(path)
     assert [one for one in problems(network) if says in one.what]
     with pytest.raises(InputError, match=says):
-        grid.plan(network, parameter="capacity", epsilon=1, alpha=5, limits=(1, 500))
+        grid.plan(network, parameter="capacity", epsilon=1, alpha=5, range=(1, 500))
     for words in (["info", str(path)], ["solve", str(path)]):
         told = CliRunner().invoke(app, ["grid", *words])
         assert told.exit_code in (1, 2)
@@ -193,7 +193,7 @@ def test_public_values_are_checked_before_anything_is_charged(tmp_path, edit, sa
 def test_costs_that_are_left_out_of_a_private_parameter_are_checked(tmp_path):
     network = read_case(case(tmp_path / "bad", polynomial(-STEP, 20)))
     name = network.generators.name[0]
-    asked = {"parameter": "cost", "epsilon": 1, "alpha": 1, "limits": (0, 200)}
+    asked = {"parameter": "cost", "epsilon": 1, "alpha": 1, "range": (0, 200)}
     grid.plan(network, **asked, only=f"name={name}")
     with pytest.raises(InputError, match="quadratic cost is negative"):
         grid.plan(network, **asked, only=f"name!={name}")

@@ -184,7 +184,7 @@ def test_impedances_on_a_rating_are_published_on_the_base_with_three_digits(tmp_
 
 def test_elements_that_are_declared_public_keep_what_they_have(tmp_path):
     network = read(tmp_path)
-    rule = {"only": "name=1-2", "parameter": "capacity", "limits": (1, 900)}
+    rule = {"only": "name=1-2", "parameter": "capacity", "range": (1, 900)}
     public = grid.plan(network, epsilon=1, alpha=5, method="laplace", **rule).problem.public
     public.with_values([77.0]).write(tmp_path / "out.raw")
     ours, theirs = case().splitlines(), (tmp_path / "out.raw").read_text().splitlines()
@@ -196,7 +196,7 @@ def test_elements_that_are_declared_public_keep_what_they_have(tmp_path):
 @pytest.mark.parametrize(("version", "given"), [(33, "B=1.1,C=1.25"), (35, {"2": 1.1, "3": 1.25})])
 def test_further_ratings_follow_public_ratios(version, given, tmp_path):
     network = read(tmp_path, version)
-    how = {"epsilon": 1, "alpha": 5, "method": "laplace", "limits": (1, 900)}
+    how = {"epsilon": 1, "alpha": 5, "method": "laplace", "range": (1, 900)}
     public = grid.plan(network, **how, limit_ratios=given).problem.public
     said = [one.reason for one in public.changes if "RATEB" in one.columns]
     assert version == 35 or "declared public multiply it" in said[0]
@@ -223,7 +223,7 @@ def test_further_ratings_follow_public_ratios(version, given, tmp_path):
     ],
 )
 def test_ratios_that_can_not_be_used_are_refused(given, words, tmp_path):
-    network, how = read(tmp_path), {"epsilon": 1, "alpha": 5, "limits": (1, 900)}
+    network, how = read(tmp_path), {"epsilon": 1, "alpha": 5, "range": (1, 900)}
     with pytest.raises(InputError, match=words):
         grid.plan(network, **how, method="laplace", limit_ratios=given)
     with pytest.raises(InputError, match="not private here"):
@@ -268,7 +268,7 @@ def test_a_network_is_released_by_the_whole_pipeline(tmp_path):
     network = read(tmp_path)
     made = grid.release(
         network, grid.sample_population(network, 5, private="load", costs=(10, 20)),
-        parameter="load", epsilon=1, alpha=5, limits=(1, 300), seed=1,
+        parameter="load", epsilon=1, alpha=5, range=(1, 300), seed=1,
     )  # fmt: skip
     again = read_case(made.write(tmp_path / "out") / "network.raw")
     assert again.buses.load.tolist() == made.data.buses.load.tolist()
@@ -320,7 +320,7 @@ def test_ac_is_refused_with_a_remedy(tmp_path):
     pytest.importorskip("casadi")
     write_raw(tmp_path / "case.raw", {}, repr)
     with pytest.raises(InputError, match="PSS/E") as refused:
-        grid.plan(read_case(tmp_path / "case.raw"), epsilon=1, alpha=5, limits=(1, 500), ac=True)
+        grid.plan(read_case(tmp_path / "case.raw"), epsilon=1, alpha=5, range=(1, 500), ac=True)
     assert "MATPOWER" in refused.value.remedy
 
 
@@ -328,7 +328,7 @@ def test_a_public_power_factor_is_in_the_released_file(tmp_path):
     path = tmp_path / "case.raw"
     path.write_text(case(), encoding="utf-8")
     network = read_case(path)
-    given = {"parameter": "load", "epsilon": 1, "alpha": 5, "limits": RANGES["load"], "seed": 1}
+    given = {"parameter": "load", "epsilon": 1, "alpha": 5, "range": RANGES["load"], "seed": 1}
     for factor, ratio in ((0.8, 0.75), (None, 0.0)):
         made = grid.release(network, **given, method="laplace", power_factor=factor)
         made.data.write_release(tmp_path / "out.raw", "load")

@@ -495,7 +495,7 @@ KEPT_WITH = {
 def test_elements_that_are_declared_public_keep_what_they_have(parameter, tmp_path):
     n = wide()
     table, columns, rule = KEPT_WITH[parameter]
-    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "limits": (0.5, 500)}
+    given = {"parameter": parameter, "epsilon": 1, "alpha": 1, "range": (0.5, 500)}
     public = grid.plan(read_case(n), **given, method="laplace", only=rule).problem.public
     public.with_values(np.full(public.entries, 7.25)).write(tmp_path / "out.nc")
     ours, theirs = getattr(n, table), getattr(pypsa.Network(str(tmp_path / "out.nc")), table)
@@ -517,7 +517,7 @@ def test_costs_that_are_declared_public_stay_as_they_were(tmp_path):
     n.generators["start_up_cost"] = 55.0
     n.generators["efficiency"] = 0.375
     columns = ["marginal_cost", "marginal_cost_quadratic", "start_up_cost", "efficiency"]
-    given = {"parameter": "cost", "epsilon": 1, "alpha": 1, "limits": (-50, 500)}
+    given = {"parameter": "cost", "epsilon": 1, "alpha": 1, "range": (-50, 500)}
     public = grid.plan(read_case(n), **given, method="laplace", only="name=unit").problem.public
     assert public.entries == 1
     public.with_values([7.25]).write(tmp_path / "out.nc")

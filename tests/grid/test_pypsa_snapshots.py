@@ -132,7 +132,7 @@ def publishable(parameter):
 def test_a_release_has_all_snapshots_and_serves_them(parameter, tmp_path):
     n = publishable(parameter)
     network = read_case(n, snapshots="all")
-    made = grid.release(network, parameter=parameter, epsilon=1, alpha=1, seed=3, limits=(0.5, 300))
+    made = grid.release(network, parameter=parameter, epsilon=1, alpha=1, seed=3, range=(0.5, 300))
     assert made.population.size == 5
     assert np.isfinite(made.solutions.cost).all()
     bundle = made.write(tmp_path / "bundle")
@@ -193,7 +193,7 @@ def test_what_can_not_be_models_is_refused(parameter, damage, words):
     damage(n)
     with pytest.raises(InputError, match=words):
         grid.plan(
-            read_case(n, snapshots="all"), parameter=parameter, epsilon=1, alpha=1, limits=(1, 300)
+            read_case(n, snapshots="all"), parameter=parameter, epsilon=1, alpha=1, range=(1, 300)
         )
 
 
@@ -222,7 +222,7 @@ def test_the_examples_of_pypsa_are_released(name, parameter, tmp_path):
         pytest.skip("GRIDVEIL_PYPSA_EXAMPLES names no folder with PyPSA's examples")
     n = pypsa.Network(str(path))
     network = read_case(path, snapshots="all" if len(n.snapshots) < 100 else "every 240h")
-    given = {"parameter": parameter, "epsilon": 1, "alpha": 10, "limits": (1, 5000)}
+    given = {"parameter": parameter, "epsilon": 1, "alpha": 10, "range": (1, 5000)}
     made = grid.release(network, **given, seed=1, method="laplace")
     made.data.write_release(tmp_path / "out.nc", parameter)
     again, theirs = read_case(tmp_path / "out.nc"), pypsa.Network(str(tmp_path / "out.nc"))

@@ -22,7 +22,7 @@ from gridveil.grid.prospects import step_words
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency, relative_steps
 from gridveil.privacy.ledger import Ledger, Terms
-from gridveil.privacy.sealed import Limits, seal, seal_together
+from gridveil.privacy.sealed import Range, seal, seal_together
 from gridveil.release.verification import verify_bundle
 
 SHARES = [Fraction(1, 1000), Fraction(1, 20), Fraction(1, 5), Fraction(1), Fraction(10)]
@@ -45,14 +45,14 @@ class Silent:
 
 def parts_of(*names):
     network = random_network(3, buses=5, extra=1)
-    return split_parts(network, names, {name: Limits(*RANGES[name]) for name in names})[1]
+    return split_parts(network, names, {name: Range(*RANGES[name]) for name in names})[1]
 
 
 def asked(query, public, values):
     """The whole numbers that noise would be added to."""
     noise = Silent()
     parts = [
-        seal(values[part], name=name, unit="MW", limits=public.limits[name])
+        seal(values[part], name=name, unit="MW", range=public.ranges[name])
         for name, part in public.parts.items()
     ]
     account = Account(Budget(1), noise, [], None, None)
@@ -141,12 +141,12 @@ def test_the_bound_of_a_logarithm_is_above_it():
 
 
 def adjacency(alpha, unit=RELATIVE):
-    return Adjacency.of("capacity", alpha=alpha, unit=unit, limits=Limits(50.0, 1000.0), entries=10)
+    return Adjacency.of("capacity", alpha=alpha, unit=unit, range=Range(50.0, 1000.0), entries=10)
 
 
 def test_the_whole_range_is_counted_in_factors():
     assert adjacency("20%").steps_over_range == 17
-    wide = Adjacency.of("capacity", alpha="20%", unit=RELATIVE, limits=Limits(1.0, 1e6), entries=1)
+    wide = Adjacency.of("capacity", alpha="20%", unit=RELATIVE, range=Range(1.0, 1e6), entries=1)
     assert wide.steps_over_range == 76
     assert adjacency(30, "MW").steps_over_range == 32
 
@@ -175,13 +175,13 @@ def test_the_ledger_counts_factors_and_keeps_amounts_apart(tmp_path):
     ("how", "words"),
     [
         ({"method": "paper"}, "costs"),
-        ({"parameter": "cost", "limits": (1, 100)}, "can't be a share"),
-        ({"parameter": "load", "limits": (0, 1000)}, "begin above 0"),
-        ({"parameter": "load", "limits": (1, 1000), "total_share": "40%"}, "share of each"),
-        ({"parameter": "load", "limits": (1, 1000), "published_total": 8000}, "not a share"),
+        ({"parameter": "cost", "range": (1, 100)}, "can't be a share"),
+        ({"parameter": "load", "range": (0, 1000)}, "begin above 0"),
+        ({"parameter": "load", "range": (1, 1000), "total_share": "40%"}, "share of each"),
+        ({"parameter": "load", "range": (1, 1000), "published_total": 8000}, "not a share"),
         ({"catalogue": [105, 240]}, "catalogue"),
         ({"alpha": "0.01%"}, "0.01%"),
-        ({"alpha": "30%", "limits": (100, 110)}, "more than the whole range"),
+        ({"alpha": "30%", "range": (100, 110)}, "more than the whole range"),
     ],
 )
 def test_what_shares_do_not_fit_is_refused(how, words):
@@ -198,7 +198,7 @@ def test_a_release_by_shares(tmp_path):
         models,
         alpha="20%",
         epsilon=1,
-        limits=(50, 1000),
+        range=(50, 1000),
         dataset="lines",
         ledger=tmp_path / "ledger.sqlite",
     )
@@ -218,7 +218,7 @@ def test_a_release_by_shares(tmp_path):
 @pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
 def test_loads_by_shares():
     network = rts96()
-    plan = grid.plan(network, parameter="load", alpha="10%", epsilon=1, limits=(1, 1000))
+    plan = grid.plan(network, parameter="load", alpha="10%", epsilon=1, range=(1, 1000))
     made = plan.run(plan.study(0))
     off = np.abs(made.values / network.buses.load[network.buses.load != 0] - 1)
     assert off.mean() < 0.2

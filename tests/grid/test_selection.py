@@ -34,7 +34,7 @@ def case(folder, *, rates=(100, 9900, 120), voltages=(380, 380, 110)):
 
 
 def asked(**options):
-    return {"epsilon": 1, "alpha": 5, "limits": (1, 500), "method": "laplace", **options}
+    return {"epsilon": 1, "alpha": 5, "range": (1, 500), "method": "laplace", **options}
 
 
 def made(path, ledger, **options):
@@ -122,7 +122,7 @@ def test_the_rest_of_a_private_parameter_is_all_that_can_be_seen(tmp_path):
 @pytest.mark.parametrize("parameter", ["load", "generator_limit", "cost"])
 def test_other_parameters_take_rules_too(parameter, tmp_path, ledger):
     limits = {"load": (-50, 300), "generator_limit": (-200, 500), "cost": (0, 200)}[parameter]
-    options = {"parameter": parameter, "limits": limits, "alpha": 0.1, "only": "voltage>=220"}
+    options = {"parameter": parameter, "range": limits, "alpha": 0.1, "only": "voltage>=220"}
     network, found = made(case(tmp_path), ledger, **options)
     table = "buses" if parameter == "load" else "generators"
     column = {"load": "load", "generator_limit": "p_max", "cost": "linear"}[parameter]
@@ -147,7 +147,7 @@ def test_what_goes_with_a_public_row_stays_and_with_a_private_one_does_not(
     parameter, tmp_path, ledger
 ):
     limits = {"capacity": (1, 500), "load": (-50, 300), "generator_limit": (-200, 500)}[parameter]
-    options = {"parameter": parameter, "limits": limits, "only": "voltage>=220"}
+    options = {"parameter": parameter, "range": limits, "only": "voltage>=220"}
     path = case(tmp_path, rates=(90, 80, 120), voltages=(110, 380, 110))
     network, found = made(path, ledger, **options)
     table, columns = COMPANIONS[parameter]
@@ -188,7 +188,7 @@ def test_another_part_of_the_same_data_is_refused(tmp_path, ledger):
         with pytest.raises(LedgerRefused, match="Another part of capacity"):
             made(path, ledger, **options)
     with pytest.raises(LedgerRefused, match="published in clear"):
-        made(path, ledger, parameter="load", limits=(-50, 300))
+        made(path, ledger, parameter="load", range=(-50, 300))
 
 
 def test_a_part_after_the_whole_is_refused(tmp_path, ledger):
@@ -233,7 +233,7 @@ def test_curves_of_units_whose_limits_are_public_stay(tmp_path):
     curved = [len(p) > 2 if p is not None else False for p in network.generators.points]
     assert any(curved)
     name = network.generators.name[curved.index(True)]
-    given = {**asked(parameter="generator_limit"), "limits": (-200, 500)}
+    given = {**asked(parameter="generator_limit"), "range": (-200, 500)}
     with pytest.raises(InputError, match="piecewise-linear costs"):
         plan(network, **given)
     public = plan(network, **given, only=f"name!={name}").problem.public
@@ -252,7 +252,7 @@ def curved_case(folder, *, cost=None):
     return read_case(write_case(folder, parts))
 
 
-COSTS = {"parameter": "cost", "limits": (-100, 200), "alpha": 1, "only": "bus=1"}
+COSTS = {"parameter": "cost", "range": (-100, 200), "alpha": 1, "only": "bus=1"}
 
 
 @pytest.mark.parametrize("method", ["laplace", "certified"])
@@ -301,7 +301,7 @@ def test_the_price_of_room_counts_public_curves(tmp_path):
     network = curved_case(tmp_path / "source")
     models = models_for(network, "capacity,cost")
     given = {**COSTS, "parameter": "capacity,cost", "only": {"cost": "bus=1"}}
-    given |= {"limits": {"capacity": (1, 500), "cost": (-100, 20)}}
+    given |= {"range": {"capacity": (1, 500), "cost": (-100, 20)}}
     given["alpha"] = {"capacity": 5, "cost": 1}
     public = plan(network, models, **asked(**given)).problem.public
     assert highest_cost(public, replace(models, cost_factor=None)) == pytest.approx(80)
@@ -310,7 +310,7 @@ def test_the_price_of_room_counts_public_curves(tmp_path):
 def test_a_published_total_is_that_of_all_loads(tmp_path):
     given = asked(parameter="load", method="certified", published_total=100, only="voltage>=220")
     with pytest.raises(InputError, match="published total"):
-        plan(read_case(case(tmp_path)), **{**given, "limits": (0, 300)})
+        plan(read_case(case(tmp_path)), **{**given, "range": (0, 300)})
 
 
 def test_the_command_line_takes_rules_and_placeholders(tmp_path):

@@ -22,7 +22,7 @@ from gridveil.grid.series.rebuild import Box, prior_only, rebuild
 from gridveil.grid.series.shares import planned
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY
 from gridveil.privacy.ledger import Ledger
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.release.verification import verify_bundle
 
 START = 1_704_240_000  # 2024-01-03, a Wednesday
@@ -34,7 +34,7 @@ def clock(days=10, slots=24):
 
 
 def frame(block, days=10, slots=24, loads=3):
-    return Frame(clock(days, slots), loads, Limits(0.0, 20.0), ALPHA, block)
+    return Frame(clock(days, slots), loads, Range(0.0, 20.0), ALPHA, block)
 
 
 def block_of(one, block, rng):
@@ -116,7 +116,7 @@ def test_reach_is_the_largest_move_of_all_signs():
 
 def test_decimals_of_exact_neighbours_are_counted():
     """Floats of decimals may be further apart than alpha: counted steps have room for it."""
-    one = Frame(clock(), 1, Limits(0.0, 1e6), Fraction("0.1"), ENTRY)
+    one = Frame(clock(), 1, Range(0.0, 1e6), Fraction("0.1"), ENTRY)
     rng = np.random.default_rng(3)
     low = rng.integers(0, 9_999_990, 20_000)
     a, b = low / 10, (low + 1) / 10
@@ -166,7 +166,7 @@ def year(days=56, loads=40, seed=0):
 
 
 def rebuilt(x, block, epsilon, seed):
-    one = Frame(clock(len(x) // 24), x.shape[1], Limits(0.0, 50.0), ALPHA, block)
+    one = Frame(clock(len(x) // 24), x.shape[1], Range(0.0, 50.0), ALPHA, block)
     queries = all_queries(one, 11)
     rng = np.random.default_rng(seed)
     answers = {}
@@ -303,7 +303,7 @@ def test_public_arguments_that_can_not_be_used_are_refused(network, asked, words
 def made(network, tmp_path_factory):
     folder = tmp_path_factory.mktemp("series")
     read = gv.grid.read_series(table(network), network)
-    planned_one = gv.grid.plan_series(network, read, epsilon=1, alpha=5, limits=(0, 500))
+    planned_one = gv.grid.plan_series(network, read, epsilon=1, alpha=5, range=(0, 500))
     release = planned_one.run(planned_one.charge(folder / "l.db", dataset="town"))
     return planned_one, release, release.write(folder / "out"), folder / "l.db"
 
@@ -343,7 +343,7 @@ def test_every_released_hour_can_be_served(made):
 @pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
 def test_hours_that_can_not_be_served_are_moved_by_any_number_of_workers(network, monkeypatch):
     read = gv.grid.read_series(table(network, days=2, scale=1.1), network)
-    wanted = {"epsilon": 50, "alpha": 5, "limits": (0, 500)}
+    wanted = {"epsilon": 50, "alpha": 5, "range": (0, 500)}
     plain = gv.grid.release_series(network, read, seed=0, hours="none", **wanted)
     one = gv.grid.release_series(network, read, seed=0, **wanted)
     assert not np.isfinite(plain.solutions.cost).all(), "the control: without it, hours fail"
@@ -379,7 +379,7 @@ def test_loads_that_are_below_0_at_times_are_served_too(network, tmp_path):
     name = frame.columns[1]
     frame[name] -= 1.2 * frame[name].mean()
     read = gv.grid.read_series(frame, network)
-    wanted = {"epsilon": 50, "alpha": 5, "limits": (-300, 500)}
+    wanted = {"epsilon": 50, "alpha": 5, "range": (-300, 500)}
     plain = gv.grid.release_series(network, read, seed=0, hours="none", **wanted)
     made = gv.grid.release_series(network, read, seed=0, **wanted)
     assert not np.isfinite(plain.solutions.cost).all(), "the control: without it, hours fail"
@@ -462,7 +462,7 @@ def test_twins_in_any_guise_leave_the_same_bytes(network, tmp_path, layout):
         beside = gv.grid.read_case(tmp_path / f"{seed}.m")
         read = gv.grid.read_series(source, beside)
         planned_one = gv.grid.plan_series(
-            beside, read, epsilon=1, alpha=5, limits=(0, 500), hours="none"
+            beside, read, epsilon=1, alpha=5, range=(0, 500), hours="none"
         )
         account = planned_one.charge(
             throwaway_ledger(), dataset=new_name(), distinct=MADE_UP, noise=noise
@@ -517,7 +517,7 @@ def test_texture_restores_ramps_and_is_marked(network, tmp_path):
     names = frame.columns[1:]
     frame[names] *= 1 + 0.08 * rng.standard_normal((len(frame), len(names)))
     read = gv.grid.read_series(frame, network)
-    wanted = {"epsilon": 50, "alpha": 5, "limits": (0, 500), "hours": "none"}
+    wanted = {"epsilon": 50, "alpha": 5, "range": (0, 500), "hours": "none"}
     plans = [gv.grid.plan_series(network, read, texture=share, **wanted) for share in (0, 0.1)]
     plain, made_up = (one.run(one.study(0)) for one in plans)
     ramps = [np.diff(x, axis=0).std(axis=0).mean() for x in (plain.values, made_up.values)]
@@ -546,7 +546,7 @@ def test_a_series_that_could_not_be_rebuilt_does_not_say_that_texture_was_added(
 
     monkeypatch.setattr("gridveil.grid.series.rebuild._totals", fails)
     read = gv.grid.read_series(table(network, days=7), network)
-    wanted = {"epsilon": 1, "alpha": 5, "limits": (0, 500), "hours": "none", "texture": 0.1}
+    wanted = {"epsilon": 1, "alpha": 5, "range": (0, 500), "hours": "none", "texture": 0.1}
     plan = gv.grid.plan_series(network, read, **wanted)
     release = plan.run(plan.study(0))
     assert (release.values == release.values[0]).all()

@@ -34,7 +34,7 @@ def test_pypsa_snapshots_go_in_and_come_out(tmp_path):
     series = gv.grid.read_series(None, read)
     assert series.names == ("x", "y", "z")
     np.testing.assert_allclose(series._values, real.to_numpy())
-    made = gv.grid.release_series(read, series, seed=0, epsilon=500, alpha="0.1", limits=(0, 100))
+    made = gv.grid.release_series(read, series, seed=0, epsilon=500, alpha="0.1", range=(0, 100))
     placed = made.write(tmp_path / "out")
     written = pypsa.Network(str(placed / "network.nc"))
     assert len(written.snapshots) == HOURS
@@ -57,7 +57,7 @@ def test_pandapower_loads_are_named_by_index_or_name():
         series = gv.grid.read_series(loads(names), read)
         assert series.bus.tolist() == [0, 1, 1]
         made = gv.grid.release_series(
-            read, series, seed=0, epsilon=500, alpha="0.1", limits=(0, 100)
+            read, series, seed=0, epsilon=500, alpha="0.1", range=(0, 100)
         )
         assert made.values.shape == (HOURS, 3)
         assert np.isfinite(made.solutions.cost).all()

@@ -23,13 +23,13 @@ from gridveil.grid.release import release
 from gridveil.grid.restoration.master import Aim, Cuts, Total, Unsolved, nearest
 from gridveil.grid.restoration.oracle import Oracle
 from gridveil.grid.restoration.project import serve
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
 RANGES = {
-    "capacity": Limits(1.0, 400.0),
-    "load": Limits(-100.0, 200.0),
-    "generator_limit": Limits(-100.0, 400.0),
-    "cost": Limits(-100.0, 100.0),
+    "capacity": Range(1.0, 400.0),
+    "load": Range(-100.0, 200.0),
+    "generator_limit": Range(-100.0, 400.0),
+    "cost": Range(-100.0, 100.0),
 }
 SETS = ["capacity", "load", "generator_limit", "capacity,load", "capacity,load,generator_limit"]
 
@@ -272,7 +272,7 @@ def test_models_that_contradict_each_other_are_not_all_given_up():
         buses=replace(network.buses, load=np.full(4, 30.0), shunt=np.zeros(4)),
         branches=replace(network.branches, capacity=wide, angle_max=wide),
     )
-    public = split_parts(network, "load", {"load": Limits(0.0, 500.0)})[1]
+    public = split_parts(network, "load", {"load": Range(0.0, 500.0)})[1]
     models = Population(4, load=np.array([[1.0], [5.0], [100.0], [5.0]]) * np.ones((4, 4)))
     problem = ReleaseProblem(public, models, Fraction(1))
     aim = Aim(np.full(4, 30.0), np.ones(4), public.low, public.high)
@@ -346,7 +346,7 @@ def test_a_wide_range_costs_no_precision():
     models = sample_population(network, 1000, costs=(80, 100), private="capacity", seed=0)
     values = []
     for high in (5e3, 1e6, 1e9):
-        call = {"limits": (1, high), "epsilon": 1, "alpha": 30, "seed": 7253079431413551045}
+        call = {"range": (1, high), "epsilon": 1, "alpha": 30, "seed": 7253079431413551045}
         with pytest.warns(UserWarning, match="no privacy"):
             made = release(network, models, **call)
         assert made.statement.body["settings"]["models_not_served"] == 0

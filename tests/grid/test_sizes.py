@@ -32,7 +32,7 @@ def asked(names, size, **options):
         "parameter": names,
         "epsilon": 1,
         "alpha": exact(15 * size, name="alpha"),
-        "limits": {n: tuple(size * end for end in RANGES[n]) for n in names.split(",")},
+        "range": {n: tuple(size * end for end in RANGES[n]) for n in names.split(",")},
         "seed": 3,
         **options,
     }
@@ -83,7 +83,7 @@ def test_a_network_of_another_size_is_released_alike(names, method, size):
 def test_small_loads_are_not_rounded_away():
     network = sized(rts96(variant="paper"), 1e-4)
     total = network.buses.load.sum()
-    made = release(network, **asked("load", 1e-6, limits=(0, 0.06)))
+    made = release(network, **asked("load", 1e-6, range=(0, 0.06)))
     # Alpha is a thousandth of a typical load.
     assert made.data.buses.load == pytest.approx(network.buses.load, abs=3e-4)
     assert made.data.buses.load.sum() == pytest.approx(total, rel=1e-3)

@@ -64,7 +64,7 @@ def released(kind, name, size, folder):
         parameter=name,
         epsilon=1,
         alpha={one: exact(float(ALPHAS[one]) / 10 * scales[one], name="alpha") for one in names},
-        limits={one: tuple(scales[one] * end for end in RANGES[one]) for one in names},
+        range={one: tuple(scales[one] * end for end in RANGES[one]) for one in names},
         seed=3,
     )
     again = folder / f"released {path.name}"

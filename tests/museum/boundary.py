@@ -19,22 +19,20 @@ from gridveil.errors import InputError
 from gridveil.grid import Engine, cases, read_case, sample_population, solve_population
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.mechanisms import laplace
-from gridveil.privacy.sealed import Limits, seal
+from gridveil.privacy.sealed import Range, seal
 from gridveil.privacy.sensitivity import Sensitivity
 from museum.control import Control, pair, same
 from museum.grids import CAPACITY, PRICE, triangle
 
 ALPHA = Fraction(5)
-LIMITS = Limits(1.0, 2000.0)
+LIMITS = Range(1.0, 2000.0)
 REPLAYS = same(6)
 
 
 def noisy_copy(private, noise, epsilon=1):
     """The real mechanism on these values."""
-    adjacency = Adjacency.of(
-        "capacity", alpha=ALPHA, unit="MW", limits=LIMITS, entries=len(private)
-    )
-    sealed = seal(private, name="capacity", unit="MW", limits=LIMITS)
+    adjacency = Adjacency.of("capacity", alpha=ALPHA, unit="MW", range=LIMITS, entries=len(private))
+    sealed = seal(private, name="capacity", unit="MW", range=LIMITS)
     bound = Sensitivity(ALPHA, "one entry moves by at most alpha")
     account = account_with(noise, adjacency)
     return laplace(account, sealed, name="q", sensitivity=bound, epsilon=epsilon).value

@@ -11,7 +11,7 @@ from gridveil.auditing.checks import Audit, Pair, Sizes
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.privacy.seeded import SeededNoise
 
 
@@ -59,7 +59,7 @@ def seeded_noise(seed):
 
 
 def seeded_account(seed=7, alpha=1) -> Account:
-    adjacency = Adjacency.of("power", alpha=alpha, unit="MW", limits=Limits(0.0, 1e6), entries=1)
+    adjacency = Adjacency.of("power", alpha=alpha, unit="MW", range=Range(0.0, 1e6), entries=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         return study_account(Fraction(10**9), adjacency=[adjacency], seed=seed)

@@ -9,7 +9,7 @@ from gridveil.auditing.attacks import atoms, laplace_ratio, linear, values
 from gridveil.auditing.checks import Frequency, Repeat, Support
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.noise import SecureNoise
-from gridveil.privacy.sealed import Limits, seal
+from gridveil.privacy.sealed import Range, seal
 from gridveil.privacy.sensitivity import Sensitivity
 from museum.control import Control, generator, pair, same, seeded_account, seeded_noise
 
@@ -108,7 +108,7 @@ def grid_laplace():
     grid = float(bound.default_grid())
 
     def sample(value, n):
-        sealed = seal(np.full(n, value), name="power", unit="MW", limits=Limits(0.0, 1.0))
+        sealed = seal(np.full(n, value), name="power", unit="MW", range=Range(0.0, 1.0))
         return laplace(seeded_account(), sealed, name="q", sensitivity=bound, epsilon=1).value
 
     def on_grid(z):

@@ -12,7 +12,7 @@ from gridveil.auditing.checks import Frequency
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.privacy.mechanisms import laplace
-from gridveil.privacy.sealed import Limits, seal
+from gridveil.privacy.sealed import Range, seal
 from gridveil.privacy.sensitivity import Sensitivity
 from gridveil.wind.regression import fit_records
 from gridveil.wind.synthetic.blocks import BlockSums
@@ -20,7 +20,7 @@ from gridveil.wind.synthetic.farm import Farm
 from museum.control import Control, generator, pair, same, seeded_account
 from museum.grids import DEAREST, PRICE, costs_of_neighbours
 
-LIMITS = Limits(0.0, 1e6)
+LIMITS = Range(0.0, 1e6)
 
 
 def noisy_number(scale):
@@ -42,7 +42,7 @@ def told(share):
     bound = Sensitivity(alpha * Fraction(share), "a control")
 
     def sample(value, n):
-        sealed = seal(np.full(n, value), name="power", unit="MW", limits=LIMITS)
+        sealed = seal(np.full(n, value), name="power", unit="MW", range=LIMITS)
         account = seeded_account(seed=int(value))
         return laplace(account, sealed, name="q", sensitivity=bound, epsilon=2).value
 
@@ -167,7 +167,7 @@ def blocks(radii):
 
 def waves(hours):
     """Waves of a total with noise for a day of so many hours, where all 24 move."""
-    frame = Frame(Clock(0, 24, 1, "UTC"), 1, Limits(0.0, 20.0), Fraction(1), "day")
+    frame = Frame(Clock(0, 24, 1, "UTC"), 1, Range(0.0, 20.0), Fraction(1), "day")
     query = all_queries(frame, 1)["totals"]
     one, other = (
         float(query.ask(frame.counted(np.full((24, 1), value)))[0, 0] * query.unit)

@@ -14,7 +14,7 @@ from gridveil.planning.kind import Choice, command_line
 from gridveil.planning.wind import Wind, WindSession
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Terms
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.wind.demo import CAPACITY, demo_records
 
 
@@ -204,7 +204,7 @@ def test_a_smaller_step_is_charged_more(planner, tmp_path, alpha, capacity, time
         "power",
         alpha=alpha,
         unit="of capacity",
-        limits=Limits(0.0, 1.0),
+        range=Range(0.0, 1.0),
         entries=5,
         wholes={"north": Fraction(capacity)},
         measure="kW",
@@ -228,9 +228,7 @@ def test_a_release_that_the_ledger_would_refuse_is_told(planner, tmp_path):
 
 def test_a_column_that_was_private_can_not_be_published(planner, tmp_path):
     book = Ledger(tmp_path / "ledger.sqlite")
-    first = Adjacency.of(
-        "power", alpha="15%", unit="of capacity", limits=Limits(0.0, 1.0), entries=5
-    )
+    first = Adjacency.of("power", alpha="15%", unit="of capacity", range=Range(0.0, 1.0), entries=5)
     book.charge(Terms("north farm", epsilon=1, adjacency=[first], private=["wind"], purpose="test"))
     told = planner.answer(asked())["budget"]
     assert told["state"] == "refused"

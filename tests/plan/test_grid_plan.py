@@ -25,8 +25,8 @@ def planner(tmp_path, monkeypatch):
     made.close()
 
 
-def private(name="capacity", alpha="30", limits=""):
-    return {"name": name, "alpha": alpha, "range": limits}
+def private(name="capacity", alpha="30", range=""):
+    return {"name": name, "alpha": alpha, "range": range}
 
 
 def question(*given, **changes):
@@ -87,7 +87,7 @@ def test_snapshots_are_for_files_that_have_some(planner):
 
 
 def test_the_public_range_is_part_of_the_guarantee_and_the_command(planner):
-    told = planner.answer(question(private(limits="50:1000")))
+    told = planner.answer(question(private(range="50:1000")))
     assert "anywhere in [50, 1000], epsilon is 32" in " ".join(told["guarantee"]["words"])
     words = shlex.split(told["command"])
     assert words[words.index("--range") + 1] == "50:1000"
@@ -108,7 +108,7 @@ def test_the_runs_keep_to_the_public_range(planner):
 
 @pytest.mark.parametrize("text", ["wide", "1:2:3", "1000:50", "0:500", "nan:5", "load=1:5"])
 def test_a_range_that_is_none_is_told(planner, text):
-    told = planner.answer(question(private(limits=text)))
+    told = planner.answer(question(private(range=text)))
     assert list(told["faults"]) == ["range-capacity"]
     assert told["command"] is told["guarantee"] is told["accuracy"] is None
 
@@ -151,7 +151,7 @@ def test_the_words_for_several_are_those_of_the_statement(planner, ledger):
         parameter="capacity,load",
         epsilon=1,
         alpha={"capacity": 30, "load": 10},
-        limits={"capacity": (50, 1000)},
+        range={"capacity": (50, 1000)},
         method="laplace",
         dataset="rts96",
         ledger=ledger,
@@ -232,7 +232,7 @@ def test_a_public_network_stands_in():
 
 @pytest.mark.parametrize("alpha", ["20%", "230kV:60,others:15", "230kV:20%,others:10%"])
 def test_shares_and_steps_by_class_are_those_of_a_release(planner, ledger, alpha):
-    told = settled(planner, question(private(alpha=alpha, limits="50:1000"), method="laplace"))
+    told = settled(planner, question(private(alpha=alpha, range="50:1000"), method="laplace"))
     assert told["faults"] == {}
     assert told["accuracy"]["problem"] is None
     words = shlex.split(told["command"])
@@ -243,7 +243,7 @@ def test_shares_and_steps_by_class_are_those_of_a_release(planner, ledger, alpha
         grid.sample_population(network, 2),
         epsilon=1,
         alpha=dict(one.split(":") for one in alpha.split(",")) if ":" in alpha else alpha,
-        limits=(50, 1000),
+        range=(50, 1000),
         method="laplace",
         dataset="grid",
         ledger=ledger,

@@ -268,7 +268,7 @@ def test_no_hash_is_in_a_bundle(tmp_path, ledger):
 
 def public_of(network, names, **options):
     asked = request(names)
-    _, public = network.split(names, asked["limits"], **options)
+    _, public = network.split(names, asked["range"], **options)
     return public
 
 
@@ -277,7 +277,7 @@ def test_no_private_value_and_no_choice_of_them_changes_the_sketch_of_a_network(
     first = sketch_network(public_of(network, ("capacity",)))
     assert len(first.hashes) == len({*network.branches.reactance})
     for name in PARAMETERS:
-        _, public = network.split(name, request((name,))["limits"])
+        _, public = network.split(name, request((name,))["range"])
         assert sketch_network(public) == first
         other = with_values(network, name, np.linspace(3, 40, public.entries) * public.signs)
         assert sketch_network(public_of(other, (name,))) == first

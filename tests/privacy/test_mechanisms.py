@@ -23,17 +23,17 @@ from gridveil.privacy import mechanisms, noise
 from gridveil.privacy.account import Account, Budget, study_account
 from gridveil.privacy.mechanisms import laplace, laplace_blocks, laplace_scalar, noisy_max
 from gridveil.privacy.noise import SecureNoise
-from gridveil.privacy.sealed import Limits, Sealed, seal
+from gridveil.privacy.sealed import Range, Sealed, seal
 from gridveil.privacy.seeded import SeededNoise
 from gridveil.privacy.sensitivity import Sensitivity
 
-LIMITS = Limits(0.0, 100.0)
+LIMITS = Range(0.0, 100.0)
 ONE = Sensitivity(Fraction(1, 10), "one entry moves by at most alpha")
 CANARY = 31.41592653
 
 
 def sealed(values) -> Sealed:
-    return seal(values, name="power", unit="MW", limits=LIMITS)
+    return seal(values, name="power", unit="MW", range=LIMITS)
 
 
 def seeded() -> SeededNoise:
@@ -125,13 +125,13 @@ def test_every_mechanism_is_charged_what_its_map_says(alpha, epsilon, grid, size
     common = {"name": "q", "sensitivity": sensitivity, "epsilon": epsilon, "grid": grid}
     records = [
         laplace(account, data, **common).record,
-        laplace_scalar(account, data, query=np.sum, limits=LIMITS, unit="MW", **common).record,
+        laplace_scalar(account, data, query=np.sum, range=LIMITS, unit="MW", **common).record,
         noisy_max(
             account,
             data,
             query=lambda y: y,
             size=size,
-            limits=LIMITS,
+            range=LIMITS,
             unit="MW",
             monotone=False,
             **common,
@@ -164,7 +164,7 @@ def test_a_refused_budget_opens_no_seal(ledger):
         {"epsilon": "nan"},
         {"size": 0},
         {"grid": Fraction(1, 3)},
-        {"limits": Limits(0, 1e300)},
+        {"range": Range(0, 1e300)},
     ],
 )
 def test_bad_public_parameters_charge_nothing(account, wrong):
@@ -232,7 +232,7 @@ def test_later_releases_list_the_abort(ledger):
 
 def blocks_of(values, size=7) -> Sealed:
     parts = [np.array(values[i : i + size], float) for i in range(0, len(values), size)]
-    return Sealed(lambda: iter(parts), name="power", shape=(len(values),), unit="MW", limits=LIMITS)
+    return Sealed(lambda: iter(parts), name="power", shape=(len(values),), unit="MW", range=LIMITS)
 
 
 def test_blocks_are_charged_at_once_and_noised_like_a_vector(ledger):
@@ -247,9 +247,7 @@ def test_blocks_are_charged_at_once_and_noised_like_a_vector(ledger):
 
 @pytest.mark.parametrize("values", [[1.0, np.nan], [1.0]])
 def test_blocks_that_are_not_what_was_sealed_abort(account, values):
-    broken = Sealed(
-        lambda: iter([np.array(values)]), name="p", shape=(2,), unit="MW", limits=LIMITS
-    )
+    broken = Sealed(lambda: iter([np.array(values)]), name="p", shape=(2,), unit="MW", range=LIMITS)
     noisy = laplace_blocks(account, broken, name="q", sensitivity=ONE, epsilon=1)
     with pytest.raises(ReleaseAborted):
         list(noisy.value)
@@ -297,7 +295,7 @@ def test_records_read_well(account):
 
 def test_a_query_that_mixes_entries_counts_all_its_coordinates(account):
     """One of two coordinates may be left out only by a sensitivity that says why it can't move."""
-    sealed = seal([0.2, 0.4], name="power", unit="MW", limits=LIMITS)
+    sealed = seal([0.2, 0.4], name="power", unit="MW", range=LIMITS)
 
     def ask(**said):
         bound = Sensitivity(Fraction(1, 5), "test", **said)

@@ -16,7 +16,7 @@ from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Step, Terms
 from gridveil.privacy.ledger.moving import move
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
 OLD = Path(__file__).parent / "ledgers" / "before-versions.sqlite"
 PROSE = "load (total published; two move, one up and one down)"
@@ -41,9 +41,9 @@ def old(backend, old_file):
 
 
 def load(words, alpha):
-    limits = Limits(0.0, 1000.0)
+    limits = Range(0.0, 1000.0)
     return Adjacency.of(
-        words, alpha=Fraction(alpha), unit="MW", limits=limits, entries=10, key="load"
+        words, alpha=Fraction(alpha), unit="MW", range=limits, entries=10, key="load"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gridveil.errors import GridveilError, InputError, SealedError
-from gridveil.privacy.sealed import Limits, Sealed, seal, seal_together, unseal
+from gridveil.privacy.sealed import Range, Sealed, seal, seal_together, unseal
 
 CANARY = 123.456789
 
@@ -19,10 +19,10 @@ CANARY = 123.456789
 @pytest.fixture(params=["one", "together"])
 def sealed(request) -> Sealed:
     if request.param == "one":
-        return seal([CANARY, 2.5, 7.0], name="capacity", unit="MW", limits=Limits(0, 1000))
+        return seal([CANARY, 2.5, 7.0], name="capacity", unit="MW", range=Range(0, 1000))
     parts = [[CANARY, 2.5], [7.0]]
     return seal_together(
-        [seal(part, name="capacity", unit="MW", limits=Limits(0, 1000)) for part in parts]
+        [seal(part, name="capacity", unit="MW", range=Range(0, 1000)) for part in parts]
     )
 
 
@@ -33,11 +33,11 @@ def test_shows_name_shape_and_unit(sealed):
 
 
 def test_sealed_together():
-    one = seal([CANARY, 2.5], name="capacity", unit="MW", limits=Limits(1, 1000))
-    two = seal([[7.0, -3.0]], name="cost", unit="$/MWh", limits=Limits(-5, 50))
+    one = seal([CANARY, 2.5], name="capacity", unit="MW", range=Range(1, 1000))
+    two = seal([[7.0, -3.0]], name="cost", unit="$/MWh", range=Range(-5, 50))
     both = seal_together([one, two])
     assert repr(both) == "<sealed capacity, cost: 4 in MW, $/MWh>"
-    assert both.limits == Limits(-5, 1000)
+    assert both.range == Range(-5, 1000)
     held = unseal(both)
     assert [part.tolist() for part in held] == [[CANARY, 2.5], [[7.0, -3.0]]]
     assert not any(part.flags.writeable for part in held)
@@ -115,7 +115,7 @@ def test_exceptions_and_logs_have_no_private_number(sealed):
 
 def test_unseal_gives_a_read_only_clipped_copy():
     given = np.array([-5.0, 3.0, np.inf])
-    sealed = seal(given, name="x", unit="MW", limits=Limits(0, 10))
+    sealed = seal(given, name="x", unit="MW", range=Range(0, 10))
     given[1] = 99
     opened = unseal(sealed)
     assert opened.tolist() == [0.0, 3.0, 10.0]
@@ -124,24 +124,24 @@ def test_unseal_gives_a_read_only_clipped_copy():
 
 def test_missing_values_are_refused_by_position_alone():
     with pytest.raises(InputError, match="1 missing values, the first at position 1") as caught:
-        seal([CANARY, float("nan")], name="x", unit="MW", limits=Limits(0, 10))
+        seal([CANARY, float("nan")], name="x", unit="MW", range=Range(0, 10))
     assert "123" not in str(caught.value)
 
 
 def test_text_is_refused_without_quoting_it():
     text = [f"{CANARY}x"]
     with pytest.raises(InputError) as caught:
-        seal(text, name="x", unit="MW", limits=Limits(0, 10))
+        seal(text, name="x", unit="MW", range=Range(0, 10))
     assert "123" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
 
 
 def test_a_scalar_has_no_length():
     with pytest.raises(SealedError):
-        len(Sealed(1.0, name="x", shape=(), unit="MW", limits=Limits(0, 1)))
+        len(Sealed(1.0, name="x", shape=(), unit="MW", range=Range(0, 1)))
 
 
 @pytest.mark.parametrize("ends", [(1, 0), (0, 0), (float("nan"), 1), (0, float("inf"))])
 def test_limits_need_two_finite_ends(ends):
     with pytest.raises(InputError):
-        Limits(*ends)
+        Range(*ends)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gridveil.errors import InputError
 from gridveil.privacy.noise import laplace_epsilon, noisy_max_epsilon
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.privacy.sensitivity import (
     Sensitivity,
     calibrate_laplace,
@@ -17,7 +17,7 @@ from gridveil.privacy.sensitivity import (
     power_of_two_below,
 )
 
-LIMITS = Limits(-1e4, 1e4)
+LIMITS = Range(-1e4, 1e4)
 
 alphas = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=10**6)
 epsilons = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=10**6)
@@ -51,7 +51,7 @@ def test_scores_of_any_kind_cost_twice_what_monotone_ones_do():
 @given(alphas, st.integers(1, 40), st.fractions(0, 1, max_denominator=1000))
 def test_a_default_grid_costs_under_a_thousandth(alpha, moving, tolerance):
     sensitivity = Sensitivity(alpha, "test", moving, tolerance)
-    made = calibrate_laplace(sensitivity, Fraction(1), Limits(-1, 1))
+    made = calibrate_laplace(sensitivity, Fraction(1), Range(-1, 1))
     ideal = float(sensitivity.bound)
     assert ideal <= made.scale_in_units <= 1.0011 * ideal
 
@@ -144,7 +144,7 @@ def test_a_grid_is_a_power_of_two(grid):
 
 def test_a_range_beyond_exact_steps_is_refused():
     with pytest.raises(InputError, match="more steps"):
-        calibrate_laplace(Sensitivity(Fraction(1, 10**9), "x"), Fraction(1), Limits(0, 1e9))
+        calibrate_laplace(Sensitivity(Fraction(1, 10**9), "x"), Fraction(1), Range(0, 1e9))
 
 
 def test_an_epsilon_too_small_is_refused():

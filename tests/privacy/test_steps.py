@@ -9,7 +9,7 @@ import pytest
 from gridveil.errors import InputError
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, RELATIVE, Adjacency, blocks_in
 from gridveil.privacy.ledger import Step
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
 START = 1_704_067_200 + 86_400 * 300  # a Sunday in October
 SECONDS = {"hour": 3600, "day": 86_400}
@@ -132,9 +132,9 @@ def test_a_reference_that_is_widened_never_counts_less():
 def test_the_most_entries_of_one_element_are_what_a_step_knows():
     """Ten-minute records of one turbine, then hourly ones of ten: a day of the first had 144."""
     known = {"hour": 1, "day": 24, "week": 168}
-    bare = Adjacency.of("power", alpha=1, unit="MW", limits=Limits(0, 9), entries=1440)
+    bare = Adjacency.of("power", alpha=1, unit="MW", range=Range(0, 9), entries=1440)
     ten = Adjacency.of(
-        "power", alpha=1, unit="MW", limits=Limits(0, 9), entries=2400, each=240,
+        "power", alpha=1, unit="MW", range=Range(0, 9), entries=2400, each=240,
         block="day", members=known, clock="UTC",
     )  # fmt: skip
     assert Step.of(ten).steps(Step.of(bare)) == 144
@@ -143,6 +143,6 @@ def test_the_most_entries_of_one_element_are_what_a_step_knows():
 
 def test_a_block_that_nobody_counted_is_refused():
     with pytest.raises(InputError, match="How many entries a day holds"):
-        Adjacency.of("power", alpha=1, unit="MW", limits=Limits(0, 9), entries=9, block="day")
+        Adjacency.of("power", alpha=1, unit="MW", range=Range(0, 9), entries=9, block="day")
     with pytest.raises(KeyError):
         blocks_in(ALTOGETHER, "day", {"day": 24})

@@ -84,7 +84,7 @@ def test_a_run_is_the_release_with_that_seed(world, method):
         epsilon=1,
         alpha=5,
         method=method,
-        limits=(1, 1e6),
+        range=(1, 1e6),
         seed=7,
         **extra,
     )
@@ -112,7 +112,7 @@ def test_the_published_noise_is_too_small_by_16_t_squared(world):
 def test_known_costs_are_those_that_the_query_works_out(world):
     query = CostQuery(world.problem, {"capacity": Fraction(5)})
     known = case_module.KnownCosts(world.problem, {"capacity": Fraction(5)}, world.case)
-    assert known.limits == query.limits
+    assert known.range == query.range
     assert known.sensitivity == query.sensitivity
     np.testing.assert_allclose(
         known._costs((world.capacity,), world.problem.models),

@@ -7,7 +7,7 @@ from gridveil.privacy.account import Account, open_account
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.mechanisms import laplace
-from gridveil.privacy.sealed import Limits, seal
+from gridveil.privacy.sealed import Range, seal
 from gridveil.privacy.sensitivity import Sensitivity
 from gridveil.privacy.statement import Facts, Restoration, make_statement
 from gridveil.release.plan import Release
@@ -40,7 +40,7 @@ def adjacency(
     parameter: str = "power", alpha: object = "0.1", unit: str = "MW", **of: object
 ) -> Adjacency:
     return Adjacency.of(
-        parameter, alpha=Fraction(alpha), unit=unit, limits=Limits(0.0, 1000.0), entries=10, **of
+        parameter, alpha=Fraction(alpha), unit=unit, range=Range(0.0, 1000.0), entries=10, **of
     )
 
 
@@ -54,7 +54,7 @@ def make_release(ledger: Ledger) -> Release:
 
 def spend_some(account: Account, epsilon: object = 1) -> None:
     """One Laplace answer on ten made-up numbers."""
-    data = seal(range(10), name="power", unit="MW", limits=Limits(0, 1000))
+    data = seal(range(10), name="power", unit="MW", range=Range(0, 1000))
     laplace(
         account,
         data,

@@ -15,7 +15,7 @@ from support.sizes import FULL
 
 from gridveil.errors import InputError
 from gridveil.privacy.account import study_account
-from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.privacy.sealed import Range, Sealed
 from gridveil.wind.methods.synthetic import draw, learn
 from gridveil.wind.synthetic import farm as farms
 from gridveil.wind.synthetic.agenda import make_agenda
@@ -58,7 +58,7 @@ def sealed(powers, piece=1000):
 
     rows = sum(len(power) for power in powers)
     parts = tuple(blocks(np.asarray(power)) for power in powers)
-    return Sealed(parts, name="p", shape=(rows,), unit="of capacity", limits=Limits(0.0, 1.0))
+    return Sealed(parts, name="p", shape=(rows,), unit="of capacity", range=Range(0.0, 1.0))
 
 
 def parts_of(powers):

@@ -85,7 +85,7 @@ def _release(block: str, values: Floats, noise: SecureNoise) -> grid.SeriesRelea
         epsilon=EPSILON,
         alpha=ALPHA,
         protect=block,
-        limits=(0, 200),
+        range=(0, 200),
         typical=_TYPICAL,
         hours="none",
     )

@@ -24,7 +24,7 @@ from gridveil.errors import LedgerRefused, LedgerWarning
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.noise import SecureNoise
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _open_ledger() -> Pay:
 
     def pay(one: Spending) -> Fraction | None:
         adjacency = Adjacency.of(
-            "capacity", alpha=one.alpha, unit="MW", limits=Limits(0.0, 1000.0), entries=10
+            "capacity", alpha=one.alpha, unit="MW", range=Range(0.0, 1000.0), entries=10
         )
         with warnings.catch_warnings():  # about alphas far below the reference, wanted here
             warnings.simplefilter("ignore", LedgerWarning)

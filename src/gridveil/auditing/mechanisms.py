@@ -21,13 +21,13 @@ from gridveil.auditing.scratch import account_with
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.mechanisms import laplace, laplace_blocks, laplace_scalar, noisy_max
 from gridveil.privacy.noise import SecureNoise
-from gridveil.privacy.sealed import Limits, Sealed, seal
+from gridveil.privacy.sealed import Range, Sealed, seal
 from gridveil.privacy.sensitivity import Sensitivity
 
 Vector = NDArray[np.float64]
 
 EPSILON = Fraction(2)
-LIMITS = Limits(0.0, 100.0)
+RANGE = Range(0.0, 100.0)
 # Not a whole number of grid steps, so that rounding can move neighbours one step further apart.
 ALPHA = Fraction(7, 5)
 COARSE = Fraction(1)
@@ -76,7 +76,7 @@ def laplace_by_blocks() -> Audit:
     def sample(value: float, n: int) -> Outcomes:
         account = account_with(SecureNoise(), _adjacency())
         parts = np.array_split(np.full(n, value), 3)
-        sealed = Sealed(lambda: iter(parts), name="power", shape=(n,), unit="MW", limits=LIMITS)
+        sealed = Sealed(lambda: iter(parts), name="power", shape=(n,), unit="MW", range=RANGE)
         found = laplace_blocks(account, sealed, name="copies", sensitivity=_one(), epsilon=EPSILON)
         return np.concatenate(list(found.value))
 
@@ -99,7 +99,7 @@ def laplace_of_a_number() -> Audit:
                     name="sum",
                     sensitivity=_one(),
                     epsilon=EPSILON,
-                    limits=Limits(0.0, 300.0),
+                    range=Range(0.0, 300.0),
                     unit="MW",
                 ).value
                 for _ in range(n)
@@ -157,7 +157,7 @@ def _noisy_max(name: str, *, monotone: bool, others_move: float) -> Audit:
                     sensitivity=_one(),
                     epsilon=EPSILON,
                     size=len(scores),
-                    limits=LIMITS,
+                    range=RANGE,
                     unit="MW",
                     monotone=monotone,
                 ).value
@@ -207,11 +207,11 @@ def _one() -> Sensitivity:
 
 
 def _adjacency() -> Adjacency:
-    return Adjacency.of("power", alpha=ALPHA, unit="MW", limits=LIMITS, entries=1)
+    return Adjacency.of("power", alpha=ALPHA, unit="MW", range=RANGE, entries=1)
 
 
 def _sealed(contents: object) -> Sealed[Vector]:
-    return seal(np.asarray(contents), name="power", unit="MW", limits=LIMITS)
+    return seal(np.asarray(contents), name="power", unit="MW", range=RANGE)
 
 
 def _itself(opened: Vector) -> Vector:

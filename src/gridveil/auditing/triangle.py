@@ -81,7 +81,7 @@ class Secret:
         return {
             "parameter": self.parameters,
             "alpha": {name: self._alpha(name) for name in self.parameters},
-            "limits": {name: RANGES[name] for name in self.parameters},
+            "range": {name: RANGES[name] for name in self.parameters},
             **self.options,
         }
 

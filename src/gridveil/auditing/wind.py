@@ -38,7 +38,7 @@ from gridveil.auditing.transcript import (
 )
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.noise import SecureNoise
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.wind.queries import Query, loss_query, spread_query, weights_query
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, fit_records
@@ -279,7 +279,7 @@ def _fits(power: Power) -> tuple[Fit, ...]:
 
 def _adjacency() -> Adjacency:
     return Adjacency.of(
-        "power", alpha=ALPHA, unit="of capacity", limits=Limits(0.0, 1.0), entries=len(SPEED)
+        "power", alpha=ALPHA, unit="of capacity", range=Range(0.0, 1.0), entries=len(SPEED)
     )
 
 

@@ -208,7 +208,7 @@ def _grid(bundle: Path, ledger: Path, say: Say) -> Shown:
         population,
         epsilon=_EPSILON,
         alpha=_MEGAWATTS,
-        limits=_RANGE,
+        range=_RANGE,
         dataset="demo grid",
         ledger=ledger,
         progress=say,

@@ -96,7 +96,7 @@ def release(
             "sampled around the network by default."
         ),
     ] = None,
-    limits: Annotated[
+    range: Annotated[
         list[str] | None,
         typer.Option(
             "--range",
@@ -199,7 +199,7 @@ def release(
                 epsilon=epsilon,
                 alpha=series_alpha(typed.alpha(alpha)),
                 protect=protect or "day",
-                limits=typed.limits(limits),
+                range=typed.ranges(range),
                 progress=progress,
                 **read_options(_ALL, "series", options),
             )
@@ -210,7 +210,7 @@ def release(
             epsilon=epsilon,
             alpha=typed.steps(alpha),
             method=method,
-            limits=typed.limits(limits),
+            range=typed.ranges(range),
             public_curves=public_curves,
             public_dispatch=public_dispatch,
             only=typed.rules(only),

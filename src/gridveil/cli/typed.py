@@ -108,7 +108,7 @@ def steps(text: str) -> str | dict[str, str]:
     return found
 
 
-def limits(given: list[str] | None) -> Any:
+def ranges(given: list[str] | None) -> Any:
     """The public range, or one for each parameter: ``1:5000``, ``load=0:500``."""
     if not given:
         return None

@@ -50,7 +50,7 @@ class ParameterError:
     clipped
         How many real values lay outside the public range and were clipped; None if no range
         was given.
-    limits
+    range
         The public range.
     """
 
@@ -62,7 +62,7 @@ class ParameterError:
     real_total: float
     released_total: float
     clipped: int | None = None
-    limits: tuple[float, float] | None = None
+    range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def parameter_errors(
     for name in parameters:
         ours, theirs = pairs(real, released, name, declared or Declared())
         error = np.abs(theirs - ours)
-        limits = None if ranges is None else (float(ranges[name][0]), float(ranges[name][1]))
+        range = None if ranges is None else (float(ranges[name][0]), float(ranges[name][1]))
         found.append(
             ParameterError(
                 name,
@@ -231,8 +231,8 @@ def parameter_errors(
                 float(error.max()),
                 float(ours.sum()),
                 float(theirs.sum()),
-                None if limits is None else int(((ours < limits[0]) | (ours > limits[1])).sum()),
-                limits,
+                None if range is None else int(((ours < range[0]) | (ours > range[1])).sum()),
+                range,
             )
         )
     return tuple(found)

@@ -79,7 +79,7 @@ def facts(
     name = public.name if task.account.charge is None else task.account.charge.dataset
     known: dict[str, Any] = {
         "parameters": list(public.parameters),
-        "ranges": {name: [one.low, one.high] for name, one in public.limits.items()},
+        "ranges": {name: [one.low, one.high] for name, one in public.ranges.items()},
         "models": models.size,
         "models_left_out": left_out,
         "decimals": dict(decimals),

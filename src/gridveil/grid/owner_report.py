@@ -159,8 +159,8 @@ def clipped_words(found: Evaluation) -> list[str]:
 
 
 def _clipped(one: ParameterError) -> str:
-    assert one.limits is not None
-    low, high = one.limits
+    assert one.range is not None
+    low, high = one.range
     return (
         f"{one.clipped:,} of {one.entries:,} real values of {one.parameter} lay outside "
         f"[{low:.10g}, {high:.10g}] {one.unit} and were clipped."

@@ -39,7 +39,7 @@ from gridveil.grid.model.problem import (
     with_linear_costs,
 )
 from gridveil.grid.model.public import PublicNetwork, split_parts
-from gridveil.grid.model.ranges import Range, ranges_of
+from gridveil.grid.model.ranges import RangeLike, ranges_of
 from gridveil.grid.model.selection import Declared, declared
 from gridveil.grid.model.steps import steps_of
 from gridveil.grid.opf.ac.engine import AcSolutions, solve_ac
@@ -297,7 +297,7 @@ def plan(
     epsilon: Exact,
     alpha: Exact | Mapping[str, Any],
     method: str | Method = "certified",
-    limits: Range | Mapping[str, Range] | None = None,
+    range: RangeLike | Mapping[str, RangeLike] | None = None,
     public_curves: bool = False,
     public_dispatch: bool = False,
     only: str | Mapping[str, str] | None = None,
@@ -330,7 +330,7 @@ def plan(
         ``"certified"`` (all epsilon on the data, every model served), ``"paper"`` (the paper's
         algorithm with correct noise) or ``"laplace"`` (noise and clipping only); or its options,
         as in ``Certified(margin=0.1)``.
-    limits
+    range
         The public range of private values, as in ``(1, 5000)``; by parameter if several are
         private. Values outside are clipped.
     public_curves
@@ -380,7 +380,7 @@ def plan(
             remedy="Leave published_total out, or only.",
         )
     sealed, public = split_parts(
-        network, parameters, ranges_of(network, parameters, limits), declared=said
+        network, parameters, ranges_of(network, parameters, range), declared=said
     )
     check_writable(public)
     adjacency = neighbours(public, alpha, published=published)

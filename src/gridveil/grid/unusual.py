@@ -58,7 +58,7 @@ def assumed(
     public = problem.public
     found = {}
     for name, one in zip(public.parameters, adjacency, strict=True):
-        unit, limits = PARAMETERS[name].unit, public.limits[name]
+        unit, limits = PARAMETERS[name].unit, public.ranges[name]
         part = declared.protects(name)
         noise = _noise(problem, prepared, name)
         off = float(np.median(np.expm1(noise) if one.unit == RELATIVE else noise))

@@ -205,7 +205,7 @@ def _guarantee(neighbours: Sequence[Adjacency], epsilon: Fraction) -> dict[str, 
     changes = changes or [("10 entries, each by that much", 10 * epsilon)]
     for one in neighbours:
         what = f"one entry{f' of {one.parameter}' * (len(neighbours) > 1)}"
-        low, high = one.limits.low, one.limits.high
+        low, high = one.range.low, one.range.high
         where = f"anywhere in [{low:.10g}, {high:.10g}] {range_unit(one.unit)}"
         changes.append((f"{what}, by {show_step(one.alpha, one.unit)}", epsilon))
         changes.append((f"{what}, {where}", epsilon * one.steps_over_range))

@@ -193,9 +193,9 @@ class Grid(Kind):
         controls = (_UNLIMITED,) if "capacity" in choice.parameters else ()
         return (*_METRICS, *values, *controls)
 
-    def limits(self, name: str, text: str) -> tuple[float, float]:
+    def ranges(self, name: str, text: str) -> tuple[float, float]:
         """The public range, as the command line reads it."""
-        found = typed.limits([f"{name}={text}"])
+        found = typed.ranges([f"{name}={text}"])
         if set(found) != {name}:
             raise InputError(
                 f"The range {text[:40]!r} can't be used.", remedy="Write two numbers, as 50:1000."
@@ -240,12 +240,12 @@ class Grid(Kind):
                 "Commands take steps by class for one private parameter alone.",
                 remedy="Give one alpha for each parameter, or release in Python.",
             )
-        _, public = self._parts(choice.parameters, choice.limits)
+        _, public = self._parts(choice.parameters, choice.ranges)
         return neighbours(public, choice.alphas, published=False)
 
     def sizes(self, choice: Choice) -> Sequence[SizeTable]:
         """By the entries of the stand-in, which are public."""
-        network, public = self._parts(choice.parameters, choice.limits)
+        network, public = self._parts(choice.parameters, choice.ranges)
         found = []
         for one in self.neighbours(choice):
             kind = PARAMETERS[one.key]
@@ -262,8 +262,8 @@ class Grid(Kind):
 
     def session(self, choice: Choice) -> Session:
         """Sample the models, and solve others on the stand-in, which all runs share."""
-        network, _ = self._parts(choice.parameters, choice.limits)
-        shared = self._references(choice.parameters, choice.limits, choice.size)
+        network, _ = self._parts(choice.parameters, choice.ranges)
+        shared = self._references(choice.parameters, choice.ranges, choice.size)
         return GridSession(network, choice, *shared)
 
     def command(self, choice: Choice, fields: Mapping[str, str]) -> list[str]:
@@ -275,7 +275,7 @@ class Grid(Kind):
         words += ["--alpha", ",".join(alphas), "--epsilon", show_exact(choice.epsilon)]
         if choice.method != self.methods[0].name:
             words += ["--method", choice.method]
-        for name, (low, high) in choice.limits:
+        for name, (low, high) in choice.ranges:
             words += ["--range", f"{f'{name}=' * several}{_number(low)}:{_number(high)}"]
         for name in ("population", "snapshots"):
             words += [f"--{name}", file_word(fields[name])] if fields[name] else []
@@ -287,21 +287,21 @@ class Grid(Kind):
         return hidden, public_beside(choice.parameters)
 
     def _split(
-        self, parameters: tuple[str, ...], limits: tuple[tuple[str, tuple[float, float]], ...]
+        self, parameters: tuple[str, ...], ranges: tuple[tuple[str, tuple[float, float]], ...]
     ) -> tuple[Network, PublicNetwork]:
         network = cases.rts96(variant="paper") if self._public is None else self._public
         if "cost" in parameters:
             network = network.linearised(private_limits="generator_limit" in parameters)
-        some = {name: ends for name, ends in limits if name in parameters}
+        some = {name: ends for name, ends in ranges if name in parameters}
         return network, split_parts(network, parameters, ranges_of(network, parameters, some))[1]
 
     def _reference(
         self,
         parameters: tuple[str, ...],
-        limits: tuple[tuple[str, tuple[float, float]], ...],
+        ranges: tuple[tuple[str, tuple[float, float]], ...],
         size: int,
     ) -> tuple[Population, Reference, dict[str, float]]:
-        network, public = self._parts(parameters, limits)
+        network, public = self._parts(parameters, ranges)
         if self._public is None and "cost" not in parameters:
             models = sample_population(public, size, costs=(80.0, 100.0), private=parameters)
         else:
@@ -352,7 +352,7 @@ class GridSession(Session):
             epsilon=choice.epsilon,
             alpha=choice.alphas,
             method=choice.method,
-            limits=dict(choice.limits),
+            range=dict(choice.ranges),
         )
         # The stand-in is public: costs without limits are known, and no look for them is needed.
         self._plan = made.without_warning()

@@ -136,7 +136,7 @@ class Choice:
         For all of them together.
     size
         Of the stand-in.
-    limits
+    ranges
         Public ranges; a parameter that has none here has its default.
     """
 
@@ -145,7 +145,7 @@ class Choice:
     method: str
     epsilon: Fraction
     size: int
-    limits: tuple[tuple[str, tuple[float, float]], ...] = ()
+    ranges: tuple[tuple[str, tuple[float, float]], ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -240,7 +240,7 @@ class Kind(ABC):
         """What can be told of a small, a median and a large entry, if they differ in size."""
         return ()
 
-    def limits(self, name: str, text: str) -> tuple[float, float]:
+    def ranges(self, name: str, text: str) -> tuple[float, float]:
         """The public range that the owner typed for a parameter, or `InputError`."""
         raise InputError(f"The range of {name} is fixed.", remedy="Leave it out.")
 

@@ -52,10 +52,10 @@ def read_choice(kind: Kind, asked: Mapping[str, Any], faults: Faults) -> Choice 
         size = _size(kind, text_of(asked.get("size")))
     with faults.at("method"):
         method = kind.method(text_of(asked.get("method"))).name
-    private, limits = _private(kind, asked.get("private"), faults)
+    private, ranges = _private(kind, asked.get("private"), faults)
     if epsilon is None or size is None or method is None or faults.found:
         return None
-    choice = Choice(kind.name, tuple(private), method, epsilon, size, tuple(limits))
+    choice = Choice(kind.name, tuple(private), method, epsilon, size, tuple(ranges))
     for name in choice.parameters:
         with faults.at(f"alpha-{name}"):
             kind.neighbours(choice.only(name))
@@ -76,15 +76,15 @@ def _private(kind: Kind, given: Any, faults: Faults) -> tuple[_Private, _Ranges]
                 chosen[kind.parameter(text_of(one.get("name"))).name] = one
         if not chosen:
             raise InputError("Nothing is private.", remedy="Choose one parameter or more.")
-    private, limits = [], []
+    private, ranges = [], []
     for parameter in (one for one in kind.parameters if one.name in chosen):
         name, typed = parameter.name, chosen[parameter.name]
         with faults.at(f"alpha-{name}"):
             private.append((name, kind.alpha(parameter, text_of(typed.get("alpha")))))
         if ends := text_of(typed.get("range")):
             with faults.at(f"range-{name}"):
-                limits.append((name, kind.limits(name, ends)))
-    return private, limits
+                ranges.append((name, kind.ranges(name, ends)))
+    return private, ranges
 
 
 def _size(kind: Kind, text: str) -> int:

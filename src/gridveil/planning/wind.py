@@ -25,7 +25,7 @@ from gridveil.planning.kind import (
     percent,
 )
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.wind.demo import CAPACITY, demo_records
 from gridveil.wind.evaluation import TurbineEvaluation, compare
 from gridveil.wind.io.request import CsvStyle
@@ -215,7 +215,7 @@ def _adjacency(choice: Choice) -> Adjacency:
         "power",
         alpha=choice.alphas["power"],
         unit="of capacity",
-        limits=Limits(0.0, 1.0),
+        range=Range(0.0, 1.0),
         entries=choice.size,
         groups={"all records": choice.size},
     )

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from gridveil.privacy.mechanisms import noisy_max as noisy_max
     from gridveil.privacy.noise import laplace_epsilon as laplace_epsilon
     from gridveil.privacy.noise import noisy_max_epsilon as noisy_max_epsilon
-    from gridveil.privacy.sealed import Limits as Limits
+    from gridveil.privacy.sealed import Range as Range
     from gridveil.privacy.sealed import Sealed as Sealed
     from gridveil.privacy.sealed import seal as seal
     from gridveil.privacy.sensitivity import Sensitivity as Sensitivity
@@ -108,7 +108,7 @@ _PLACES = {
     "laplace_epsilon": "noise",
     "noisy_max_epsilon": "noise",
     "relative_steps": "adjacency",
-    "Limits": "sealed",
+    "Range": "sealed",
     "Sealed": "sealed",
     "seal": "sealed",
     "Sensitivity": "sensitivity",
@@ -121,7 +121,7 @@ __all__ = [
     "Account",
     "Adjacency",
     "Ledger",
-    "Limits",
+    "Range",
     "Sealed",
     "Sensitivity",
     "Statement",

@@ -24,7 +24,7 @@ from typing import Any
 
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.exact import Exact, exact
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
 RELATIVE = "of its value"
 """The unit of relative steps."""
@@ -112,7 +112,7 @@ class Adjacency:
         whatever the words: ``"power"``, ``"load"``.
     alpha, unit
         How far an entry may move; the unit is that of the range too, unless it is `RELATIVE`.
-    limits, entries, each
+    range, entries, each
         The public range of an entry, how many private entries there are, and how many one turbine
         or load has at most (by default: all).
     wholes, measure
@@ -135,7 +135,7 @@ class Adjacency:
     parameter: str
     alpha: Fraction
     unit: str
-    limits: Limits
+    range: Range
     entries: int
     wholes: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
     measure: str = ""
@@ -154,23 +154,23 @@ class Adjacency:
 
     @classmethod
     def of(
-        cls, parameter: str, *, alpha: Exact, unit: str, limits: Limits, entries: int, **more: Any
+        cls, parameter: str, *, alpha: Exact, unit: str, range: Range, entries: int, **more: Any
     ) -> Adjacency:
         """Check what a user gave and make an adjacency of it."""
         amount = exact(alpha, name="alpha", unit=None if unit.startswith("of ") else unit)
         if unit == RELATIVE:
-            _check_relative(parameter, amount, limits)
-        width = width_of(limits.low, limits.high, unit)
+            _check_relative(parameter, amount, range)
+        width = width_of(range.low, range.high, unit)
         if amount > width:
             raise InputError(
-                f"alpha is {show_exact(amount)} {unit}, more than the whole range {limits} of "
+                f"alpha is {show_exact(amount)} {unit}, more than the whole range {range} of "
                 f"{parameter}.",
                 remedy=f"Give alpha {'as a share' if unit.startswith('of ') else 'in'} {unit}, "
                 f"at most {float(width):g}.",
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")
-        made = cls(parameter, amount, unit, limits, entries, **more)
+        made = cls(parameter, amount, unit, range, entries, **more)
         if made.block not in {ENTRY, *made.members}:
             raise InputError(f"How many entries a {made.block} holds is not known.")
         return made
@@ -178,20 +178,20 @@ class Adjacency:
     @property
     def width(self) -> Fraction:
         """How far it is from one end of the range to the other, in the unit of alpha."""
-        return width_of(self.limits.low, self.limits.high, self.unit)
+        return width_of(self.range.low, self.range.high, self.unit)
 
     @property
     def steps_over_range(self) -> int:
         """How many steps of alpha lead from one end of the range to the other."""
-        return steps_over(self.limits.low, self.limits.high, self.alpha, self.unit)
+        return steps_over(self.range.low, self.range.high, self.alpha, self.unit)
 
 
-def _check_relative(parameter: str, amount: Fraction, limits: Limits) -> None:
-    if limits.low <= 0:
+def _check_relative(parameter: str, amount: Fraction, range: Range) -> None:
+    if range.low <= 0:
         raise InputError(
-            f"alpha of {parameter} is a share of each value, and its public range {limits} does "
+            f"alpha of {parameter} is a share of each value, and its public range {range} does "
             "not begin above 0.",
-            remedy="Give a range of values above 0: --range 0.1:5000 (limits=(0.1, 5000)). Smaller "
+            remedy="Give a range of values above 0: --range 0.1:5000 (range=(0.1, 5000)). Smaller "
             "values are released as if they were at its lower end.",
         )
     if not _LEAST_SHARE <= amount <= _MOST_SHARE:

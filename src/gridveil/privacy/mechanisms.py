@@ -28,7 +28,7 @@ from gridveil.privacy.account import Account
 from gridveil.privacy.exact import Exact, exact
 from gridveil.privacy.noise import Integers
 from gridveil.privacy.record import Record
-from gridveil.privacy.sealed import Limits, Sealed, unseal
+from gridveil.privacy.sealed import Range, Sealed, unseal
 from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, calibrate_noisy_max
 
 Vector = NDArray[np.float64]
@@ -67,7 +67,7 @@ def laplace(
     sensitivity: Sensitivity,
     epsilon: Exact,
     size: int | None = None,
-    limits: Limits | None = None,
+    range: Range | None = None,
     unit: str | None = None,
     grid: Fraction | None = None,
 ) -> Noisy[Vector]:
@@ -79,7 +79,7 @@ def laplace(
         Maps the opened data to a vector; the data itself by default.
     sensitivity
         How far the answer moves between neighbours, in L1.
-    size, limits, unit
+    size, range, unit
         Of the answer: its length, the public range it is clipped to, its unit. By default those of
         the sealed data.
     grid
@@ -92,7 +92,7 @@ def laplace(
     ReleaseAborted
         If the query failed; its epsilon stays spent.
     """
-    record = _laplace_record(sealed, name, sensitivity, epsilon, size, limits, unit, grid)
+    record = _laplace_record(sealed, name, sensitivity, epsilon, size, range, unit, grid)
     if query is not None:
         sensitivity.check_moving(record.size)
     account.spend(record)
@@ -109,13 +109,13 @@ def laplace_scalar(
     name: str,
     sensitivity: Sensitivity,
     epsilon: Exact,
-    limits: Limits,
+    range: Range,
     unit: str,
     grid: Fraction | None = None,
 ) -> Noisy[float]:
     """Answer a query that gives one number. Parameters as in `laplace`."""
     how: dict[str, Any] = {"name": name, "sensitivity": sensitivity, "epsilon": epsilon}
-    how |= {"limits": limits, "unit": unit, "grid": grid}
+    how |= {"range": range, "unit": unit, "grid": grid}
     noisy = laplace(account, sealed, query=query, size=1, **how)
     return Noisy(float(noisy.value[0]), noisy.record)
 
@@ -158,7 +158,7 @@ def noisy_max(
     sensitivity: Sensitivity,
     epsilon: Exact,
     size: int,
-    limits: Limits,
+    range: Range,
     unit: str,
     monotone: bool,
     grid: Fraction | None = None,
@@ -171,11 +171,11 @@ def noisy_max(
     """
     _check_size(size)
     calibration = calibrate_noisy_max(
-        sensitivity, exact(epsilon, name="epsilon"), limits, monotone=monotone, grid=grid
+        sensitivity, exact(epsilon, name="epsilon"), range, monotone=monotone, grid=grid
     )
     kind = "monotone scores" if monotone else "scores of any kind"
     record = Record(
-        name, f"noisy max, exponential, {kind}", unit, size, sensitivity, calibration, limits
+        name, f"noisy max, exponential, {kind}", unit, size, sensitivity, calibration, range
     )
     account.spend(record)
 
@@ -194,14 +194,14 @@ def _laplace_record(
     sensitivity: Sensitivity,
     epsilon: Exact,
     size: int | None = None,
-    limits: Limits | None = None,
+    range: Range | None = None,
     unit: str | None = None,
     grid: Fraction | None = None,
 ) -> Record:
-    limits, unit = limits or sealed.limits, unit or sealed.unit
+    range, unit = range or sealed.range, unit or sealed.unit
     size = _check_size(len(sealed) if size is None else size)
-    calibration = calibrate_laplace(sensitivity, exact(epsilon, name="epsilon"), limits, grid)
-    return Record(name, "discrete Laplace", unit, size, sensitivity, calibration, limits)
+    calibration = calibrate_laplace(sensitivity, exact(epsilon, name="epsilon"), range, grid)
+    return Record(name, "discrete Laplace", unit, size, sensitivity, calibration, range)
 
 
 def _check_size(size: int) -> int:
@@ -267,5 +267,5 @@ def _noised_blocks(account: Account, sealed: Sealed[Blocks], record: Record) -> 
 
 def _quantise(answer: Vector, record: Record) -> Integers:
     # The grid is a power of two, so the division is exact.
-    steps = np.rint(record.limits.clip(answer) / float(record.calibration.grid))
+    steps = np.rint(record.range.clip(answer) / float(record.calibration.grid))
     return steps.astype(np.int64)

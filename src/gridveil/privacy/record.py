@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import show_exact
 from gridveil.privacy.adjacency import ENTRY, Adjacency
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.privacy.sensitivity import Calibration, Sensitivity
 
 Vector = NDArray[np.float64]
@@ -27,7 +27,7 @@ class Record:
     size: int
     sensitivity: Sensitivity
     calibration: Calibration
-    limits: Limits
+    range: Range
 
     @property
     def epsilon(self) -> Fraction:
@@ -53,7 +53,7 @@ class Record:
                 "proved": self.sensitivity.proved,
             },
             "grid": str(self.calibration.grid),
-            "range": [self.limits.low, self.limits.high],
+            "range": [self.range.low, self.range.high],
         }
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ def neighbour_json(one: Adjacency, epsilon: Fraction) -> dict[str, Any]:
         "parameter": one.parameter,
         "alpha": str(one.alpha),
         "unit": one.unit,
-        "range": [one.limits.low, one.limits.high],
+        "range": [one.range.low, one.range.high],
         "entries": one.entries,
         "epsilon_over_whole_range": str(epsilon * one.steps_over_range),
         **larger,

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Limits:
+class Range:
     """A public range ``[low, high]`` of values or answers; both ends are finite."""
 
     low: float
@@ -50,17 +50,17 @@ class Sealed(Generic[T]):
     `mechanisms`). Whoever seals must have clipped them to the range.
     """
 
-    __slots__ = ("__contents", "_limits", "_name", "_shape", "_unit")
+    __slots__ = ("__contents", "_name", "_range", "_shape", "_unit")
     __array_ufunc__ = None
 
     def __init__(
-        self, contents: T, *, name: str, shape: tuple[int, ...], unit: str, limits: Limits
+        self, contents: T, *, name: str, shape: tuple[int, ...], unit: str, range: Range
     ) -> None:
         self.__contents = contents
         self._name = name
         self._shape = shape
         self._unit = unit
-        self._limits = limits
+        self._range = range
 
     @property
     def name(self) -> str:
@@ -78,9 +78,9 @@ class Sealed(Generic[T]):
         return self._unit
 
     @property
-    def limits(self) -> Limits:
+    def range(self) -> Range:
         """The public range that every value lies in."""
-        return self._limits
+        return self._range
 
     def __len__(self) -> int:
         if not self._shape:
@@ -116,7 +116,7 @@ def unseal(sealed: Sealed[T]) -> T:
     return contents
 
 
-def seal(values: ArrayLike, *, name: str, unit: str, limits: Limits) -> Sealed[NDArray[np.float64]]:
+def seal(values: ArrayLike, *, name: str, unit: str, range: Range) -> Sealed[NDArray[np.float64]]:
     """Seal a copy of an array of numbers, clipped to its public range.
 
     Clipping is total: no private value, infinite ones included, is a reason to refuse. It keeps
@@ -132,9 +132,9 @@ def seal(values: ArrayLike, *, name: str, unit: str, limits: Limits) -> Sealed[N
             f"{name} has {missing.size} missing values, the first at position {missing[0]}.",
             remedy="Drop the rows or fill them in before the release.",
         )
-    clipped = limits.clip(array)
+    clipped = range.clip(array)
     clipped.setflags(write=False)
-    return Sealed(clipped, name=name, shape=clipped.shape, unit=unit, limits=limits)
+    return Sealed(clipped, name=name, shape=clipped.shape, unit=unit, range=range)
 
 
 def seal_together(
@@ -151,9 +151,7 @@ def seal_together(
         name=", ".join(part.name for part in parts),
         shape=(sum(math.prod(part.shape) for part in parts),),
         unit=", ".join(dict.fromkeys(part.unit for part in parts)),
-        limits=Limits(
-            min(part.limits.low for part in parts), max(part.limits.high for part in parts)
-        ),
+        range=Range(min(part.range.low for part in parts), max(part.range.high for part in parts)),
     )
 
 

@@ -35,7 +35,7 @@ from fractions import Fraction
 
 from gridveil.errors import InputError
 from gridveil.privacy import noise
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
 _FINENESS = 1000  # a default grid's rounding costs at most 1/1000 of the scale
 _LARGEST = 2**52  # steps that a float holds exactly, with room for the sum of two
@@ -127,10 +127,10 @@ def power_of_two_below(value: Fraction) -> Fraction:
 
 
 def calibrate_laplace(
-    sensitivity: Sensitivity, epsilon: Fraction, limits: Limits, grid: Fraction | None = None
+    sensitivity: Sensitivity, epsilon: Fraction, range: Range, grid: Fraction | None = None
 ) -> Calibration:
     """The scale at which OpenDP's map for vector Laplace stays at or under ``epsilon``."""
-    grid = _check_grid(grid or sensitivity.default_grid(), limits)
+    grid = _check_grid(grid or sensitivity.default_grid(), range)
     steps = sensitivity.steps(grid)
     return _calibrate(grid, steps, steps, epsilon, lambda b: noise.laplace_epsilon(b, steps))
 
@@ -138,13 +138,13 @@ def calibrate_laplace(
 def calibrate_noisy_max(
     sensitivity: Sensitivity,
     epsilon: Fraction,
-    limits: Limits,
+    range: Range,
     *,
     monotone: bool,
     grid: Fraction | None = None,
 ) -> Calibration:
     """The scale at which OpenDP's map for noisy max stays at or under ``epsilon``."""
-    grid = _check_grid(grid or sensitivity.default_grid(), limits)
+    grid = _check_grid(grid or sensitivity.default_grid(), range)
     steps = sensitivity.score_steps(grid, monotone=monotone)
     return _calibrate(
         grid,
@@ -178,12 +178,12 @@ def _calibrate(
     )
 
 
-def _check_grid(grid: Fraction, limits: Limits) -> Fraction:
+def _check_grid(grid: Fraction, range: Range) -> Fraction:
     if not 2.0**-900 <= grid <= 2.0**900 or power_of_two_below(grid) != grid:
         raise InputError(f"A grid must be a power of two, such as 1/1024, and {grid} is not.")
-    if Fraction(max(abs(limits.low), abs(limits.high))) / grid > _LARGEST:
+    if Fraction(max(abs(range.low), abs(range.high))) / grid > _LARGEST:
         raise InputError(
-            f"The range {limits} has more steps of {float(grid):g} than a number can hold.",
+            f"The range {range} has more steps of {float(grid):g} than a number can hold.",
             remedy="Give a narrower public range, a larger alpha or a coarser grid.",
         )
     return grid

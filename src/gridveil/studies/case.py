@@ -83,10 +83,10 @@ def make_case(source: str, models: int, seed: int, spread: float = 0.125) -> Cas
     network = _network(source)
     population, real = _served(network, models, seed, spread)
     unseen, unseen_real = _served(network, models, seed + 1_000_003, spread)
-    problem = plan(network, population, epsilon=1, alpha=1, method="laplace", limits=RANGE).problem
+    problem = plan(network, population, epsilon=1, alpha=1, method="laplace", range=RANGE).problem
     price = float(problem.price)
     lipschitz = solve_population(network, population, model="relaxed", slack_price=price).cost
-    limits = CostQuery(problem, {"capacity": Fraction(1)}).limits
+    limits = CostQuery(problem, {"capacity": Fraction(1)}).range
     ends = limits.low, limits.high
     return Case(network, population, unseen, lipschitz, ends, real, unseen_real)
 
@@ -165,7 +165,7 @@ class GridWorld:
     def __init__(self, case: Case) -> None:
         self.case = case
         planned = plan(
-            case.network, case.population, epsilon=1, alpha=1, method="laplace", limits=RANGE
+            case.network, case.population, epsilon=1, alpha=1, method="laplace", range=RANGE
         )
         self.sealed, self.problem = planned.sealed, planned.problem
         self.public = self.problem.public
@@ -245,7 +245,7 @@ class GridWorld:
                 epsilon=epsilon,
                 alpha=alpha,
                 method=method,
-                limits=RANGE,
+                range=RANGE,
                 **options,
             )
             if method == "paper":

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from gridveil.privacy.account import Account
 from gridveil.privacy.mechanisms import Blocks, laplace, laplace_blocks
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace
 from gridveil.wind.records import Records
 from gridveil.wind.regression import RUN, UNIT, UP, Fit, gamma, sum_runs
@@ -55,7 +55,7 @@ class Query:
 
     Parameters
     ----------
-    name, unit, sensitivity, limits
+    name, unit, sensitivity, range
         As the statement has them; for the answers scaled by ``factors``.
     factors, sizes
         Of each turbine's block: what it is multiplied by, and how many coordinates it has.
@@ -66,7 +66,7 @@ class Query:
     name: str
     unit: str
     sensitivity: Sensitivity
-    limits: Limits
+    range: Range
     factors: Sequence[float]
     sizes: Sequence[int]
     compute: Callable[[Sequence[Blocks]], Vector]
@@ -86,7 +86,7 @@ class Query:
 
     def check(self, epsilon: Fraction) -> None:
         """Raise `InputError` if the query can't be asked at this epsilon; opens nothing."""
-        calibrate_laplace(self.sensitivity, epsilon, self.limits)
+        calibrate_laplace(self.sensitivity, epsilon, self.range)
 
     def ask(self, account: Account, records: Records, epsilon: Fraction) -> Answer:
         """Ask it, for epsilon."""
@@ -98,7 +98,7 @@ class Query:
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=sum(self.sizes),
-            limits=self.limits,
+            range=self.range,
             unit=self.unit,
         )
         account.scaled(noisy.record, np.repeat(self.factors, self.sizes))
@@ -189,7 +189,7 @@ def weights_query(fits: Sequence[Fit], mixes: Sequence[Vector], alpha: Fraction)
             moving=sum(len(A) for A in mixes),
             tolerance=Fraction(tolerance * UP),
         ),
-        limits=Limits(-2 * reach - 1, 2 * reach + 1),
+        range=Range(-2 * reach - 1, 2 * reach + 1),
         factors=factors,
         sizes=[len(A) for A in mixes],
         compute=compute,
@@ -224,7 +224,7 @@ def loss_query(fits: Sequence[Fit], alpha: Fraction) -> Query:
             moving=len(fits),
             tolerance=Fraction(tolerance * UP),
         ),
-        limits=Limits(-1.0, 2 * reach + 1),
+        range=Range(-1.0, 2 * reach + 1),
         factors=factors,
         sizes=[1] * len(fits),
         compute=compute,
@@ -269,7 +269,7 @@ def spread_query(
             moving=len(fits),
             tolerance=Fraction(tolerance * UP),
         ),
-        limits=Limits(-1.0, 2.0 * max(fit.rows for fit in fits)),
+        range=Range(-1.0, 2.0 * max(fit.rows for fit in fits)),
         factors=[1.0] * len(fits),
         sizes=[1] * len(fits),
         compute=compute,

@@ -22,7 +22,7 @@ from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.answers import DEVIATIONS_FILE, write_deviations
 from gridveil.release.bundle import Writer
@@ -241,7 +241,7 @@ def plan(
         "power",
         alpha=alpha,
         unit="of capacity",
-        limits=Limits(0.0, 1.0),
+        range=Range(0.0, 1.0),
         entries=records.rows,
         wholes={group.name: Fraction(group.capacity) for group in records.groups},
         measure=records.unit,

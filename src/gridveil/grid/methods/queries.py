@@ -51,7 +51,7 @@ from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.opf.fallbacks import VIOLATION
 from gridveil.privacy.account import Account
 from gridveil.privacy.mechanisms import laplace, laplace_scalar, noisy_max
-from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.privacy.sealed import Range, Sealed
 from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, calibrate_noisy_max
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ class EntriesQuery:
             self._coefficients[part] = [float(share / step) for share, step in parted]
         self._unit = self._units[problem.kinds[0].name][1] if self._plain else "of alpha"
         self._size = public.entries + (kind is not None)
-        self.limits = self._limits(public.low, public.high)
+        self.range = self._range(public.low, public.high)
         self.sensitivity = self._sensitivity(public, steps, published_total)
 
     def _sensitivity(
@@ -169,17 +169,17 @@ class EntriesQuery:
             separate=True,  # an entry times its own coefficient; the total counts as moving
         )
 
-    def _limits(self, low: Floats, high: Floats) -> Limits:
+    def _range(self, low: Floats, high: Floats) -> Range:
         lows, highs = self._answer(low), self._answer(high)
-        return Limits(float(lows.min()), float(highs.max()))
+        return Range(float(lows.min()), float(highs.max()))
 
     def check(self, epsilon: Fraction) -> None:
         """Raise `InputError` if the query can't be asked at this epsilon; opens nothing."""
-        calibrate_laplace(self.sensitivity, epsilon, self.limits)
+        calibrate_laplace(self.sensitivity, epsilon, self.range)
 
     def asked(self, epsilon: Fraction) -> list[tuple[str, str]]:
         """Describe what is asked and the noise's scale, for people; opens nothing."""
-        scale = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        scale = calibrate_laplace(self.sensitivity, epsilon, self.range).scale_in_units
         return [(self._words(epsilon), f"{scale:.4g} {self._unit}")]
 
     def scale(self, epsilon: Fraction) -> Floats:
@@ -187,7 +187,7 @@ class EntriesQuery:
 
         It is public, and known before anything is charged.
         """
-        width = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        width = calibrate_laplace(self.sensitivity, epsilon, self.range).scale_in_units
         return np.asarray(width / self._coefficients)
 
     def ask(self, account: Account, sealed: Sealed[Parts], epsilon: Fraction) -> NoisyEntries:
@@ -200,7 +200,7 @@ class EntriesQuery:
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=self._size,
-            limits=self.limits,
+            range=self.range,
             unit=self._unit,
         )
         ends = [self._total] if self._total else []
@@ -226,7 +226,7 @@ class EntriesQuery:
         """Describe what is asked, with the noise in the entries' own units if it needs saying."""
         if self._plain:
             return "the logarithm of every entry" if self._logs.any() else "every entry"
-        scale = calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        scale = calibrate_laplace(self.sensitivity, epsilon, self.range).scale_in_units
         words = []
         for name, (part, unit) in self._units.items():
             widths = np.unique(np.round(scale / self._coefficients[part], 10))
@@ -287,18 +287,18 @@ class CostQuery:
         most = {name: max(problem.step_of_each(name, one)) for name, one in alphas.items()}
         steepest = max(problem.kinds, key=lambda kind: problem.steepness(kind) * most[kind.name])
         # The certified gap is relative to the cost, which lies in the public range.
-        limits = len(problem.public.branches) + len(problem.public.buses)
+        range = len(problem.public.branches) + len(problem.public.buses)
         highest = max(float(problem.price), highest_cost(problem.public, problem.models), 1.0)
-        room = self._miss * _ROOM * highest * limits
+        room = self._miss * _ROOM * highest * range
         self._off = GAP * max(unit, abs(self._lowest), abs(self._highest)) + room
         self.sensitivity = Sensitivity(
             problem.steepness(steepest) * most[steepest.name],
             steepest.why,
             tolerance=Fraction(self._off),
         )
-        self.limits = Limits(self._lowest, self._highest)
+        self.range = Range(self._lowest, self._highest)
         width = self._highest - self._lowest
-        self._scores = Limits(-width, width)
+        self._scores = Range(-width, width)
 
     def _range(self) -> tuple[float, float]:
         """Compute a public range of all models' costs: costs at one point, and how far they move.
@@ -329,7 +329,7 @@ class CostQuery:
 
     def check(self, epsilon: Fraction) -> None:
         """Raise `InputError` if a cost, or the choice of a model, can't be asked for."""
-        calibrate_laplace(self.sensitivity, epsilon, self.limits)
+        calibrate_laplace(self.sensitivity, epsilon, self.range)
         calibrate_noisy_max(
             self.sensitivity, epsilon, self._scores, monotone=self._problem.monotone
         )
@@ -338,7 +338,7 @@ class CostQuery:
         """Describe what is asked and the noise's scale, for people; opens nothing."""
         monotone = self._problem.monotone
         choice = calibrate_noisy_max(self.sensitivity, epsilon, self._scores, monotone=monotone)
-        cost = calibrate_laplace(self.sensitivity, epsilon, self.limits)
+        cost = calibrate_laplace(self.sensitivity, epsilon, self.range)
         return [
             ("the model of the worst cost", f"{choice.scale_in_units:.4g} $/h"),
             ("the cost of that model", f"{cost.scale_in_units:.4g} $/h"),
@@ -364,7 +364,7 @@ class CostQuery:
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=self._problem.models.size,
-            limits=self._scores,
+            range=self._scores,
             unit="$/h",
             monotone=self._problem.monotone,
         ).value
@@ -380,7 +380,7 @@ class CostQuery:
             name="the cost of that model",
             sensitivity=self.sensitivity,
             epsilon=epsilon,
-            limits=self.limits,
+            range=self.range,
             unit="$/h",
         ).value
 

@@ -28,7 +28,7 @@ from gridveil.grid.model.costs import mean_slopes
 
 if TYPE_CHECKING:
     from gridveil.grid.model.public import PublicNetwork
-    from gridveil.grid.model.ranges import Range
+    from gridveil.grid.model.ranges import RangeLike
     from gridveil.privacy.sealed import Sealed
 
 Floats = NDArray[np.float64]
@@ -299,7 +299,7 @@ class Network:
     def split(
         self,
         parameter: str | Sequence[str],
-        limits: Range | Mapping[str, Range],
+        range: RangeLike | Mapping[str, RangeLike],
         *,
         public_curves: bool = False,
     ) -> tuple[Sealed[Any], PublicNetwork]:
@@ -310,7 +310,7 @@ class Network:
         parameter
             ``"capacity"``, ``"load"``, ``"generator_limit"`` or ``"cost"``; several as in
             ``"capacity,load"`` or ``("capacity", "load")``, in any order.
-        limits
+        range
             The public range of its values, in MW or $/MWh; for several parameters a mapping of
             their names to ranges. Values outside are clipped. The lower end must be positive for
             capacities: a released 0 would mean that there is no limit.
@@ -330,7 +330,7 @@ class Network:
         """
         from gridveil.grid.model.public import split
 
-        return split(self, parameter, limits, public_curves=public_curves)
+        return split(self, parameter, range, public_curves=public_curves)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the network as the kind that it came from, MATPOWER where there was no file.

@@ -28,7 +28,7 @@ from gridveil.grid.model.steps import by_class
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Sketch
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
 if TYPE_CHECKING:
     from gridveil.grid.opf.engine import Solutions
@@ -169,7 +169,7 @@ def neighbours(
         step = given[name]
         part = public.parts[name]
         low, high = public.low[part], public.high[part]
-        ends = Limits(float(low.min()), float(high.max())) if len(low) else public.limits[name]
+        ends = Range(float(low.min()), float(high.max())) if len(low) else public.ranges[name]
         some = list(step.values()) if isinstance(step, Mapping) else [step]
         relative = any(str(one).strip().endswith("%") for one in some)
         if relative:
@@ -178,7 +178,7 @@ def neighbours(
         how = {
             "parameter": name + (also if published and name == "load" else ""),
             "unit": RELATIVE if relative else PARAMETERS[name].unit,
-            "limits": ends,
+            "range": ends,
             "entries": part.stop - part.start,
             "key": name,
             "groups": _groups(public, name),
@@ -287,7 +287,7 @@ def highest_cost(public: PublicNetwork, models: Population) -> float:
     if models.cost is not None:
         return float(models.cost[:, units.in_service].max(initial=0.0))
     if "generator_limit" in public.parameters:
-        most = np.maximum(public.rest("p_max"), float(public.limits["generator_limit"].high))
+        most = np.maximum(public.rest("p_max"), float(public.ranges["generator_limit"].high))
     else:
         most = units.p_max if models.p_max is None else units.p_max * models.p_max.max(0)
     curved, slope = units.quadratic != 0, public.rest("linear").copy()
@@ -297,7 +297,7 @@ def highest_cost(public: PublicNetwork, models: Population) -> float:
             steps = np.diff(points, axis=0)
             slope[place] = (steps[:, 1] / steps[:, 0]).max()
     if "cost" in public.parameters:
-        slope = np.maximum(slope, float(public.limits["cost"].high))
+        slope = np.maximum(slope, float(public.ranges["cost"].high))
     factor = 1.0 if models.cost_factor is None else models.cost_factor.max(0)
     return float((slope * factor)[units.in_service].max(initial=0.0))
 

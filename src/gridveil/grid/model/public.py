@@ -22,10 +22,10 @@ from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Bools, Floats, Network, Table, as_floats
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
-from gridveil.grid.model.ranges import Range, box, check_ranges
+from gridveil.grid.model.ranges import RangeLike, box, check_ranges
 from gridveil.grid.model.scaling import scaled_table
 from gridveil.grid.model.selection import Declared
-from gridveil.privacy.sealed import Limits, Sealed, seal, seal_together
+from gridveil.privacy.sealed import Range, Sealed, seal, seal_together
 
 TABLES = ("buses", "generators", "branches")
 
@@ -87,7 +87,7 @@ class PublicNetwork:
         The others are 0 (infinite for capacities), or were declared public.
     signs
         +1 or -1 for every private value: its sign, which is public as the support is.
-    limits
+    ranges
         The public range of private values, by parameter.
     changes
         The columns of the source's file that a release does not have as they were.
@@ -105,7 +105,7 @@ class PublicNetwork:
     parameters: tuple[str, ...]
     support: Mapping[str, Bools]
     signs: Floats
-    limits: Mapping[str, Limits]
+    ranges: Mapping[str, Range]
     source: Source | None = None
     changes: tuple[Change, ...] = ()
     reactive_ratio: float = 0.0
@@ -136,7 +136,7 @@ class PublicNetwork:
         return np.concatenate([high for _, high in self._boxes()])
 
     def _boxes(self) -> list[tuple[Floats, Floats]]:
-        return [box(self.limits[name], self.signs[part]) for name, part in self.parts.items()]
+        return [box(self.ranges[name], self.signs[part]) for name, part in self.parts.items()]
 
     def entry_names(self) -> tuple[str, ...]:
         """What each private value belongs to, in the order of the vector.
@@ -199,16 +199,16 @@ class PublicNetwork:
             name: PublicTable(scaled_table(table._table, name, unit), table._private, self.support)
             for name, table in ((name, getattr(self, name)) for name in TABLES)
         }
-        limits = {
-            name: Limits(one.low / unit, one.high / unit) if PARAMETERS[name].is_power else one
-            for name, one in self.limits.items()
+        ranges = {
+            name: Range(one.low / unit, one.high / unit) if PARAMETERS[name].is_power else one
+            for name, one in self.ranges.items()
         }
-        return replace(self, base_mva=self.base_mva / unit, limits=limits, source=None, **tables)
+        return replace(self, base_mva=self.base_mva / unit, ranges=ranges, source=None, **tables)
 
     def __repr__(self) -> str:
         private = [
             f"  private     {name}: {part.stop - part.start:,} entries in {PARAMETERS[name].unit}, "
-            f"in {self.limits[name]}"
+            f"in {self.ranges[name]}"
             for name, part in self.parts.items()
         ]
         return "\n".join(
@@ -224,19 +224,19 @@ class PublicNetwork:
 def split(
     network: Network,
     parameter: str | Sequence[str],
-    limits: Range | Mapping[str, Range],
+    ranges: RangeLike | Mapping[str, RangeLike],
     *,
     public_curves: bool = False,
 ) -> tuple[Sealed[Any], PublicNetwork]:
     """See `Network.split`."""
-    parts, public = _split(network, parameter, limits, Declared(public_curves=public_curves))
+    parts, public = _split(network, parameter, ranges, Declared(public_curves=public_curves))
     return (parts[0] if len(parts) == 1 else seal_together(parts)), public
 
 
 def split_parts(
     network: Network,
     parameters: str | Sequence[str],
-    limits: Range | Mapping[str, Range],
+    ranges: RangeLike | Mapping[str, RangeLike],
     *,
     declared: Declared | None = None,
 ) -> tuple[Sealed[tuple[Floats, ...]], PublicNetwork]:
@@ -244,18 +244,18 @@ def split_parts(
 
     What the owner declared public of the parameters is so.
     """
-    parts, public = _split(network, parameters, limits, declared or Declared())
+    parts, public = _split(network, parameters, ranges, declared or Declared())
     return seal_together(parts), public
 
 
 def _split(
     network: Network,
     given: str | Sequence[str],
-    limits: Range | Mapping[str, Range],
+    ranges: RangeLike | Mapping[str, RangeLike],
     declared: Declared,
 ) -> tuple[list[Sealed[Floats]], PublicNetwork]:
     parameters = check_parameters(given)
-    ranges = check_ranges(parameters, limits)
+    ranges = check_ranges(parameters, ranges)
     support: dict[str, Bools] = {}
     for parameter in parameters:
         found = declared.support(network, parameter)
@@ -278,14 +278,14 @@ def _split(
         values = np.concatenate([getattr(owner, column)[support[column]] for column in columns])
         signs.append(_signs(values, parameter))
         # Clipped to its range a value is in its box too, since it has the sign that cuts it out.
-        sealed.append(seal(values, name=parameter, unit=unit, limits=ranges[parameter]))
+        sealed.append(seal(values, name=parameter, unit=unit, range=ranges[parameter]))
     return sealed, PublicNetwork(
         public.name,
         public.base_mva,
         parameters=parameters,
         support=support,
         signs=as_floats(np.concatenate(signs), "signs"),
-        limits=ranges,
+        ranges=ranges,
         source=source,
         changes=_changes(network.source, parameters, declared),
         reactive_ratio=declared.reactive_ratio,
@@ -338,7 +338,7 @@ def _refuse_curves(network: Network, hidden: Bools) -> None:
 
 def _without_copies(
     network: Network,
-    ranges: Mapping[str, Limits],
+    ranges: Mapping[str, Range],
     support: Mapping[str, Bools],
     source: Source | None,
     rows: Protected,
@@ -361,9 +361,9 @@ def _without_copies(
             )
     if "generator_limit" in ranges:
         # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
-        limits = ranges["generator_limit"]
+        around = ranges["generator_limit"]
         hidden = support["p_min"] | support["p_max"]
-        units = with_points(units, clip_points(units, limits.low, limits.high), hidden)
+        units = with_points(units, clip_points(units, around.low, around.high), hidden)
         units = sides_of_limits(units, rows.get("generator_limit", every))
     if "cost" in ranges:
         hidden = rows.get("cost", every)

@@ -10,16 +10,16 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 
-Range = Limits | tuple[float, float]
+RangeLike = Range | tuple[float, float]
 
 _UNLIMITED = 1e6
 
 
 def check_ranges(
-    parameters: tuple[str, ...], limits: Range | Mapping[str, Range]
-) -> dict[str, Limits]:
+    parameters: tuple[str, ...], ranges: RangeLike | Mapping[str, RangeLike]
+) -> dict[str, Range]:
     """The public range of each parameter.
 
     Raises
@@ -27,20 +27,20 @@ def check_ranges(
     InputError
         If a range is missing, is for another parameter, or can't be used.
     """
-    if not isinstance(limits, Mapping):
+    if not isinstance(ranges, Mapping):
         if len(parameters) > 1:
             raise InputError(
                 f"{' and '.join(parameters)} need a public range each.",
-                remedy='Give a mapping, as in limits={"capacity": (1, 5000), "load": (0, 1000)}.',
+                remedy='Give a mapping, as in range={"capacity": (1, 5000), "load": (0, 1000)}.',
             )
-        limits = {parameters[0]: limits}
-    if set(limits) != set(parameters):
+        ranges = {parameters[0]: ranges}
+    if set(ranges) != set(parameters):
         raise InputError(
-            f"The public ranges are for {', '.join(map(str, limits)) or 'nothing'}, and private "
+            f"The public ranges are for {', '.join(map(str, ranges)) or 'nothing'}, and private "
             f"is {', '.join(parameters)}.",
             remedy="Give one range for each private parameter, and no other.",
         )
-    found = {name: _range(limits[name]) for name in parameters}
+    found = {name: _range(ranges[name]) for name in parameters}
     if "capacity" in found and found["capacity"].low <= 0:
         raise InputError(
             f"The range of capacities starts at {found['capacity'].low:g}.",
@@ -50,22 +50,22 @@ def check_ranges(
 
 
 def ranges_of(
-    network: Network, parameters: tuple[str, ...], given: Range | Mapping[str, Range] | None
-) -> Mapping[str, Range]:
+    network: Network, parameters: tuple[str, ...], given: RangeLike | Mapping[str, RangeLike] | None
+) -> Mapping[str, RangeLike]:
     """The public range of each parameter: the caller's, or one from public facts."""
     if given is None or isinstance(given, Mapping):
-        known: dict[str, Range] = dict(given or {})
+        known: dict[str, RangeLike] = dict(given or {})
         missing = (name for name in parameters if name not in known)
         return {**known, **{name: default_range(network, parameters, name) for name in missing}}
     if len(parameters) > 1:
         raise InputError(
-            "Several parameters are private, and limits is one range.",
-            remedy='Give one for each: limits={"capacity": (1, 5000), "load": (0, 500)}.',
+            "Several parameters are private, and range is one pair.",
+            remedy='Give one for each: range={"capacity": (1, 5000), "load": (0, 500)}.',
         )
     return {parameters[0]: given}
 
 
-def default_range(network: Network, parameters: tuple[str, ...], name: str) -> Range:
+def default_range(network: Network, parameters: tuple[str, ...], name: str) -> RangeLike:
     """A generous range for a parameter, from what is public of the network.
 
     - capacity: up to twice the total load or generation (more can't flow on a line), down to
@@ -94,7 +94,7 @@ def default_range(network: Network, parameters: tuple[str, ...], name: str) -> R
         raise InputError(
             f"Nothing public tells how large values of {name} can be.",
             remedy=f"Name their range in {unit}, as wide as anyone would guess: "
-            f'--range {name}=1:5000 (limits={{"{name}": (1, 5000)}}), for example.',
+            f'--range {name}=1:5000 (range={{"{name}": (1, 5000)}}), for example.',
         )
     high = _round_number(known)
     if name == "capacity":
@@ -125,27 +125,27 @@ def _round_number(value: float) -> float:
     return float(next(ten * digit for digit in (1, 2, 5, 10) if value <= ten * digit * (1 + 1e-12)))
 
 
-def _range(limits: Range) -> Limits:
-    if isinstance(limits, Limits):
-        return limits
+def _range(ranges: RangeLike) -> Range:
+    if isinstance(ranges, Range):
+        return ranges
     try:
-        low, high = limits
-        return Limits(float(low), float(high))
+        low, high = ranges
+        return Range(float(low), float(high))
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
             "The public range of a private parameter is a pair of numbers.",
-            remedy="Give it as in limits=(1, 5000).",
+            remedy="Give it as in range=(1, 5000).",
         ) from None
 
 
-def box(limits: Limits, signs: Floats) -> tuple[Floats, Floats]:
+def box(ranges: Range, signs: Floats) -> tuple[Floats, Floats]:
     """The lower and the upper end of every entry: the range, on the side of 0 that its sign says.
 
     Where the whole range is on the other side, both ends are the end that is nearest to 0.
     """
     positive = signs > 0
-    low = np.where(positive, min(max(limits.low, 0.0), limits.high), limits.low)
-    high = np.where(positive, limits.high, max(min(limits.high, 0.0), limits.low))
+    low = np.where(positive, min(max(ranges.low, 0.0), ranges.high), ranges.low)
+    high = np.where(positive, ranges.high, max(min(ranges.high, 0.0), ranges.low))
     return low, high

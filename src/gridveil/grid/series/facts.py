@@ -66,7 +66,7 @@ def series_facts(
     limitations = [*served.doubts(), *rebuilt, *_LIMITATIONS]
     settings: dict[str, Any] = {
         "parameters": ["load"],
-        "ranges": {"load": [frame.limits.low, frame.limits.high]},
+        "ranges": {"load": [frame.range.low, frame.range.high]},
         "protect": frame.block,
         "days": clock.days,
         "values_in_a_day": clock.slots,

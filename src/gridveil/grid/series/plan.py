@@ -23,7 +23,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import check_writable, highest_cost, sketch_network
 from gridveil.grid.model.public import PublicNetwork, split
-from gridveil.grid.model.ranges import Range, ranges_of
+from gridveil.grid.model.ranges import RangeLike, ranges_of
 from gridveil.grid.restoration.rounding import decimals_for
 from gridveil.grid.series.clock import check_block
 from gridveil.grid.series.facts import MEANS_ALONE, made_up, series_facts
@@ -40,7 +40,7 @@ from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
-from gridveil.privacy.sealed import Limits, Sealed, seal
+from gridveil.privacy.sealed import Range, Sealed, seal
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, silent
 
@@ -200,7 +200,7 @@ def plan_series(
     alpha: Exact,
     protect: str = "day",
     method: str | Series = "series",
-    limits: Range | Mapping[str, Range] | None = None,
+    range: RangeLike | Mapping[str, RangeLike] | None = None,
     executor: Any = None,
     progress: Progress = silent,
     **options: Any,
@@ -223,7 +223,7 @@ def plan_series(
         ``"hour"``, ``"day"`` or ``"week"``, or ``"altogether"``.
     method
         ``"series"``, or its options: ``Series(waves=7)``.
-    limits
+    range
         The public range of a load in MW, as in ``(0, 500)``. Values outside are clipped.
     executor
         Any `concurrent.futures.Executor`, or a Dask client, that shares the released hours; the
@@ -256,18 +256,18 @@ def plan_series(
     # Replace the network's own loads by 1 MW each: this shows which exist, and is public.
     standing = np.zeros(len(network.buses))
     standing[series.bus[kept]] = 1.0
-    wanted = ranges_of(network, ("load",), limits)
+    wanted = ranges_of(network, ("load",), range)
     _, public = split(network.with_load(standing), "load", wanted)
     check_writable(public)
-    ends = public.limits["load"]
+    ends = public.ranges["load"]
     low = np.where(series.negative[kept], ends.low, np.clip(0.0, ends.low, ends.high))
-    around = Limits(float(low.min()), ends.high)
+    around = Range(float(low.min()), ends.high)
     clock = series.clock
     adjacency = Adjacency.of(
         "load",
         alpha=alpha,
         unit="MW",
-        limits=around,
+        range=around,
         entries=clock.size * len(kept),
         block=block,
         whose="" if block == ENTRY else "load",
@@ -293,7 +293,7 @@ def plan_series(
         decimals_for(float(adjacency.alpha)),
         _snapshots(network, series),
     )
-    sealed = seal(series.private(kept), name="load", unit="MW", limits=around)
+    sealed = seal(series.private(kept), name="load", unit="MW", range=around)
     return SeriesPlan(sealed, public, chosen, adjacency, total, prepared, executor)
 
 

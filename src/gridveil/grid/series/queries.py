@@ -21,7 +21,7 @@ from gridveil.grid.series.clock import Clock
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ENTRY
 from gridveil.privacy.mechanisms import laplace
-from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.privacy.sealed import Range, Sealed
 from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, power_of_two_below
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ class Frame:
     ----------
     clock, loads
         The public shape.
-    limits
+    range
         The public range of an entry, MW.
     alpha, block
         How far an entry moves, and which entries of one load move together.
@@ -84,7 +84,7 @@ class Frame:
 
     clock: Clock
     loads: int
-    limits: Limits
+    range: Range
     alpha: Fraction
     block: str
 
@@ -100,13 +100,13 @@ class Frame:
         Values are read from decimals, so those of exact neighbours may be a few roundings further
         apart than alpha.
         """
-        ends = Fraction(max(abs(self.limits.low), abs(self.limits.high)))
+        ends = Fraction(max(abs(self.range.low), abs(self.range.high)))
         return math.floor((self.alpha + _READING * ends) / self.grid) + 1
 
     @property
     def largest(self) -> int:
         """The largest size of an entry, in steps of the grid."""
-        ends = max(abs(self.limits.low), abs(self.limits.high))
+        ends = max(abs(self.range.low), abs(self.range.high))
         return math.ceil(Fraction(ends) / self.grid)
 
     def counted(self, values: Floats) -> Ints:
@@ -166,14 +166,14 @@ class Query:
         return Sensitivity(self.moves * self.unit, why=self.why, moving=self.moving, separate=True)
 
     @property
-    def limits(self) -> Limits:
+    def range(self) -> Range:
         """The public range of every coordinate of the answer."""
         end = float(self.largest * self.unit)
-        return Limits(-end, end)
+        return Range(-end, end)
 
     def scale(self, epsilon: Fraction) -> float:
         """Compute the scale of the noise (MW)."""
-        return calibrate_laplace(self.sensitivity, epsilon, self.limits).scale_in_units
+        return calibrate_laplace(self.sensitivity, epsilon, self.range).scale_in_units
 
     def check(self) -> None:
         """Raise `InputError` if the numbers are too large to be exact."""
@@ -199,7 +199,7 @@ class Query:
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=math.prod(self.shape),
-            limits=self.limits,
+            range=self.range,
             unit="MW",
         )
         deviation = math.sqrt(2) * noisy.record.calibration.scale_in_units

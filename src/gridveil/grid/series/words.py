@@ -45,7 +45,7 @@ def assumed(prepared: Prepared, options: Series) -> dict[str, str]:
     found = {
         "private load": f"{frame.loads:,} loads in MW{f'; {zero:,} more are always 0' * bool(zero)}"
         f"; protected are {moving}, each by {show_exact(frame.alpha)} MW; values outside "
-        f"[{frame.limits.low:g}, {frame.limits.high:g}] count as the nearer end",
+        f"[{frame.range.low:g}, {frame.range.high:g}] count as the nearer end",
         "times": f"{clock.days:,} whole days of {clock.slots} values from {first} ({clock.zone})",
         "typical load": f"about {prepared.typical:,.4g} MW, which decides what is asked (--typical)"
         + (f"; not asked, since noise would drown it: {', '.join(left)}" if left else ""),

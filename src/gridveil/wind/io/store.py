@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.privacy.sealed import Range, Sealed
 from gridveil.wind.io.columns import (
     Vector,
     compare_neighbours,
@@ -97,19 +97,19 @@ def seal(store: Store, power: Blocks, parts: Sequence[Blocks], clipped: int) -> 
     ``power`` are the blocks of all records, ``parts`` those of each span.
     """
     rows = sum(span.rows for span in store.spans)
-    count = Limits(0.0, float(rows))
+    count = Range(0.0, float(rows))
     return Contents(
         store,
         _sealed(power, rows),
         [_sealed(part, span.rows) for part, span in zip(parts, store.spans, strict=True)],
         _sealed(tuple(parts), rows),
-        Sealed(clipped, name="clipped values", shape=(), unit="records", limits=count),
+        Sealed(clipped, name="clipped values", shape=(), unit="records", range=count),
     )
 
 
 def _sealed(power: T, rows: int) -> Sealed[T]:
     return Sealed(
-        power, name="wind power", shape=(rows,), unit="of capacity", limits=Limits(0.0, 1.0)
+        power, name="wind power", shape=(rows,), unit="of capacity", range=Range(0.0, 1.0)
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
 from gridveil.privacy.exact import exact
-from gridveil.privacy.sealed import Limits
+from gridveil.privacy.sealed import Range
 from gridveil.privacy.sensitivity import calibrate_laplace
 from gridveil.release.options import Options, Within, option
 from gridveil.release.plan import Asked
@@ -164,7 +164,7 @@ class Prepared:
         """List the queries, with the scale of their noise as far as it is known."""
         alpha, group = guarantee.alpha, guarantee.group
         parts = [guarantee.epsilon * share for share in self.shares]
-        width = calibrate_laplace(records_sensitivity(alpha, group), parts[0], Limits(0.0, 1.0))
+        width = calibrate_laplace(records_sensitivity(alpha, group), parts[0], Range(0.0, 1.0))
         found = [Asked("every record", f"{width.scale_in_units:.4g} of capacity", parts[0])]
         queries = [(self.loss, parts[1]), (self.weights, parts[2])]
         if self.loss is None and parts[1]:
@@ -174,7 +174,7 @@ class Prepared:
             queries.append((spread, parts[1]))
         for query, part in queries:
             if query is not None and part:
-                scale = calibrate_laplace(query.sensitivity, part, query.limits).scale_in_units
+                scale = calibrate_laplace(query.sensitivity, part, query.range).scale_in_units
                 found.append(Asked(query.name, f"{scale:.4g} {query.unit}", part))
         return found
 
@@ -182,7 +182,7 @@ class Prepared:
         """Raise `InputError` now if a query could not be asked later."""
         epsilon = guarantee.epsilon
         moves = records_sensitivity(guarantee.alpha, guarantee.group)
-        calibrate_laplace(moves, epsilon * self.shares[0], Limits(0.0, 1.0))
+        calibrate_laplace(moves, epsilon * self.shares[0], Range(0.0, 1.0))
         if self.weights is not None:
             self.weights.check(epsilon * self.shares[2])
         if self.loss is not None:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from gridveil.privacy.account import Account
 from gridveil.privacy.mechanisms import Blocks, laplace, noisy_max
-from gridveil.privacy.sealed import Limits, Sealed
+from gridveil.privacy.sealed import Range, Sealed
 from gridveil.privacy.sensitivity import (
     Sensitivity,
     calibrate_laplace,
@@ -97,15 +97,15 @@ class BlockSums:
         why = "one block's vector is replaced, and both are clipped to the radius in L1"
         return Sensitivity(2 * R + self.width * self.grid, why, moving=self.size)
 
-    def limits(self, farm: Farm) -> Limits:
+    def range(self, farm: Farm) -> Range:
         """Return a range that contains every possible sum."""
         most = float(Fraction(self.radius) * (farm.blocks + 1) * (1 + _ROUNDING)) + 1.0
-        return Limits(0.0 if self.count else -most, most)
+        return Range(0.0 if self.count else -most, most)
 
     def scale(self, epsilon: Fraction, farm: Farm) -> float:
         """Compute the scale of the noise at this epsilon; opens nothing."""
-        limits = self.limits(farm)
-        return calibrate_laplace(self.sensitivity, epsilon, limits, self.grid).scale_in_units
+        range = self.range(farm)
+        return calibrate_laplace(self.sensitivity, epsilon, range, self.grid).scale_in_units
 
     def steps(self, chunk: Chunk, power: Vector) -> Vector:
         """Compute the clipped vectors of a chunk's blocks, in whole steps of the grid."""
@@ -137,7 +137,7 @@ class BlockSums:
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=self.size,
-            limits=self.limits(farm),
+            range=self.range(farm),
             unit="records",
             grid=self.grid,
         )
@@ -185,7 +185,7 @@ class Choice:
             sensitivity=self.sensitivity,
             epsilon=epsilon,
             size=len(prior),
-            limits=Limits(-farm.blocks - reach - 1.0, reach + 1.0),
+            range=Range(-farm.blocks - reach - 1.0, reach + 1.0),
             unit="blocks",
             monotone=False,
             grid=grid,
