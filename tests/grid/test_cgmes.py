@@ -116,15 +116,17 @@ def models(tmp_path_factory):
     """CGMES models by name, as pypowsybl writes its own networks."""
     folder, made = tmp_path_factory.mktemp("cgmes"), {}
 
-    def get(name):
-        if name not in made:
-            path = folder / f"{name}.zip"
-            network(name).save(str(path), format="CGMES")
-            files = roots(path)
-            if name in MICRO:
+    def get(*names):
+        if names not in made:
+            files = {}
+            for name in names:
+                path = folder / f"part-{len(made)}-{name}.zip"
+                network(name).save(str(path), format="CGMES")
+                files |= roots(path)
+            if names[0] in MICRO:
                 files |= boundary(files)
-            made[name] = pack(path, files)
-        return made[name]
+            made[names] = pack(folder / f"{'-'.join(names)}.zip", files)
+        return made[names]
 
     return get
 
@@ -143,7 +145,7 @@ def by_id(read):
 def close(one, other):
     assert one.keys() == other.keys()
     for kind in one:
-        assert one[kind].keys() == other[kind].keys()
+        assert list(one[kind]) == list(other[kind])
         for name in one[kind]:
             np.testing.assert_allclose(one[kind][name], other[kind][name], rtol=1e-12, atol=1e-12)
 
@@ -170,6 +172,42 @@ def test_a_release_reads_as_the_released_network(name, names, models, tmp_path):
     for table in ("buses", "lines", "loads", "generators", "dangling_lines", "shunt_compensators"):
         mine, other = (getattr(one, f"get_{table}")() for one in (theirs, before))
         assert len(mine) == len(other), table
+
+
+def test_rows_stay_in_the_order_of_the_files(models, tmp_path):
+    # pypowsybl has the models of two operators in any order, and those of a release by new ids.
+    read = read_case(models(*MICRO))
+    assert read.source.kind == "cgmes"
+    for names in SETS:
+        released, _ = random_release(read, names)
+        made = fmt.write_release(released, tmp_path / "out.zip", names)
+        ours = read_case(tmp_path / "out.zip")
+        close(fmt._values(made.tree, made.ids), by_id(ours))
+        np.testing.assert_array_equal(ours.branches.from_bus, read.branches.from_bus)
+        np.testing.assert_allclose(ours.buses.load, released.buses.load, rtol=1e-12)
+        np.testing.assert_allclose(ours.branches.capacity, released.branches.capacity, rtol=1e-12)
+        np.testing.assert_allclose(ours.generators.p_max, released.generators.p_max, rtol=1e-12)
+    others = [read_case(models(*MICRO)) for _ in range(4)]
+    assert all(one.branches.name == read.branches.name for one in others)
+    assert all(one.buses.name == read.buses.name for one in others)
+
+
+def test_a_release_can_be_evaluated_by_its_owner(models, tmp_path):
+    real = read_case(models(MICRO[1]))
+    made = grid.release(real, epsilon=1, alpha=5, range=(1, 5000), seed=1, method="laplace")
+    bundle = made.write(tmp_path / "out")
+    found = grid.evaluate(bundle, real)
+    errors = np.abs(read_case(bundle / "network.zip").branches.capacity - real.branches.capacity)
+    assert found.parameters[0].mean == pytest.approx(errors[np.isfinite(errors)].mean())
+
+
+def test_lines_declared_to_have_no_limit_have_none(models, tmp_path):
+    read = read_case(models(MICRO[0]))
+    some = float(np.sort(read.branches.capacity[np.isfinite(read.branches.capacity)])[-2])
+    given = {"epsilon": 1, "alpha": 5, "range": (1, 5000), "method": "laplace", "seed": 1}
+    bundle = grid.release(read, **given, unlimited_above=some).write(tmp_path / "out")
+    ours = read_case(bundle / "network.zip").branches.capacity
+    np.testing.assert_array_equal(np.isinf(ours), ~(read.branches.capacity < some))
 
 
 @pytest.mark.parametrize("name", MICRO)

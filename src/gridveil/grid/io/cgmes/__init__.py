@@ -6,7 +6,7 @@ its XIIDM: the same buses, branches and capacities. The CGMES files themselves a
 - **for their owner**: every profile as it was, with changed numbers in it;
 - **for a release**: the profiles EQ, SSH and TP, and those of boundaries, built resource by
   resource from the allow-list of `fates`. States (SV), diagrams and dynamics are left out. The zip
-  file has no times and no compression, and its order follows from public ids.
+  file has no times and no compression. Elements are in the order of the source.
 
 All limits of a line (`OperationalLimit` of its terminals, or of itself) are one capacity, loads are
 the powers of the SSH profile (or those of EQ), generator limits are those of generating units. A
@@ -56,7 +56,7 @@ from gridveil.grid.io.cgmes.release import profiles, shown
 from gridveil.grid.io.fate_cgmes import KEPT
 from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
 from gridveil.grid.io.powsybl.tables import build
-from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements, number
+from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements, number, put_in_order
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
@@ -88,11 +88,12 @@ def read(source: str | os.PathLike[str]) -> Network:
         If pypowsybl is not installed, or the file is not a network.
     """
     network = powsybl.read(source)
-    tree = source_of(network, "powsybl").data
     try:
         graph = Graph(read_profiles(Path(source)))
     except NotCgmes:
         return network
+    network = _in_order(network, graph)
+    tree = source_of(network, "powsybl").data
     try:
         if elements(tree.root, "hvdcLine"):
             raise Unplaced("DCLineSegment")
@@ -102,6 +103,17 @@ def read(source: str | os.PathLike[str]) -> Network:
         note = f"a release of this model is XIIDM: {why}"
         return replace(network, notes=(*network.notes, note))
     return replace(network, source=replace(source_of(network, "powsybl"), kind="cgmes", data=model))
+
+
+def _in_order(network: Network, graph: Graph) -> Network:
+    """Put a network's rows into the order of its files.
+
+    pypowsybl's order depends on ids, which a release changes, and on chance if the file contains
+    the models of several operators.
+    """
+    tree: Tree = source_of(network, "powsybl").data
+    put_in_order(tree.root, graph.order())
+    return powsybl.from_tree(tree, network.name)
 
 
 def write(network: Network, path: str | os.PathLike[str]) -> None:
@@ -192,10 +204,19 @@ def write_release(
     tree = powsybl.write_release(replace(network, source=as_xiidm), None, private)
     graph = bare.graph.copied()
     if "capacity" in private:
+        free = np.isinf(network.branches.capacity)  # declared to be without a limit
         own = protected_elements(network, "capacity", len(network.branches))
         # The limit of a public winding was removed too, if its transformer has private ones.
         changed: Bools = own | (build(bare.tree)[0].branches.capacity != network.branches.capacity)
-        changed &= np.isfinite(network.branches.capacity)
+        changed &= ~free
+        graph = graph.without(
+            frozenset(
+                limit.name
+                for limits, none in zip(bare.places.branches, free, strict=True)
+                for limit in limits
+                if none
+            )
+        )
         put_limits(graph, bare.places, network.branches.capacity, changed, source.limit_ratios)
     hidden = None
     if "generator_limit" in private:
@@ -250,13 +271,13 @@ def _check(model: Model) -> None:
         path = Path(folder) / "network.zip"
         _save(model.graph, path)
         try:
-            again = powsybl.read(path)
+            again = _in_order(powsybl.read(path), model.graph)
         except InputError:
             raise _lost("network") from None
     mine, theirs = _values(model.tree, model.ids), _values(source_of(again, "powsybl").data, {})
     for kind, own in mine.items():
         other = theirs[kind]
-        if own.keys() != other.keys() or not all(
+        if list(own) != list(other) or not all(
             math.isclose(one, two, rel_tol=_CLOSE, abs_tol=_CLOSE) or one == two
             for name in own
             for one, two in zip(own[name], other[name], strict=True)
@@ -265,22 +286,21 @@ def _check(model: Model) -> None:
 
 
 def _values(tree: Tree, ids: dict[str, str]) -> dict[str, dict[str, tuple[float, ...]]]:
-    """Collect capacities, limits and loads by the ids of the files."""
+    """Collect capacities, limits, loads and their buses by the ids of the files, in order."""
     network, layout = build(tree)
     lines, units = network.branches, network.generators
     found: dict[str, dict[str, tuple[float, ...]]] = {"line": {}, "generator": {}, "load": {}}
-    for one, *rest in zip(
-        layout.branches, lines.capacity, lines.resistance, lines.reactance, strict=True
-    ):
+    numbers = (lines.capacity, lines.resistance, lines.reactance, lines.from_bus, lines.to_bus)
+    for one, *rest in zip(layout.branches, *numbers, strict=True):
         name = one.element.get("id", "")
         found["line"][f"{ids.get(name, name)} {one.sides}"] = tuple(rest)
-    for element, low, high in zip(layout.generators, units.p_min, units.p_max, strict=True):
+    for element, *rest in zip(layout.generators, units.p_min, units.p_max, units.bus, strict=True):
         name = element.get("id", "")
-        found["generator"][ids.get(name, name)] = (low, high)
-    for element, _ in layout.loads:
+        found["generator"][ids.get(name, name)] = tuple(rest)
+    for element, bus in layout.loads:
         name = element.get("id", "")
         powers = (number(element, one, 0.0) for one in ("p0", "generationTargetP"))
-        found["load"][ids.get(name, name)] = tuple(powers)
+        found["load"][ids.get(name, name)] = (*powers, bus)
     return found
 
 

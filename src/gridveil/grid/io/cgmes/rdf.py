@@ -28,6 +28,8 @@ _KINDS = {
     **dict.fromkeys(("Topology", "Topology-EU"), "TP"),
     "EquipmentBoundary-EU": "EQBD",
 }
+PROFILES = ("EQBD", "TPBD", "EQ", "SSH", "TP")
+"""The kinds of profiles, in the order in which a release contains them."""
 _PROFILE = re.compile(
     r"http://(?:entsoe\.eu/CIM/([A-Za-z]{1,40})/\d/\d|iec\.ch/TC57/ns/CIM/([A-Za-z-]{1,40})/\d\.\d)"
 )
@@ -137,6 +139,30 @@ class Graph:
     def names(self) -> Iterator[str]:
         """Yield the ids of all resources, in the order of the files."""
         yield from self._at
+
+    def order(self) -> dict[str, int]:
+        """Number the resources: profile by profile, class by class, then as in the files.
+
+        A release contains its resources in this order, whatever new ids they have.
+        """
+        known = sorted(
+            (one for one in self.profiles if one.kind), key=lambda one: PROFILES.index(one.kind)
+        )
+        found: dict[str, int] = {}
+        for profile in known:
+            for element in sorted(profile.root, key=lambda one: one.tag):
+                if schema(element.tag) in SCHEMAS:
+                    found.setdefault(identity(element), len(found))
+        return found
+
+    def without(self, names: frozenset[str]) -> Graph:
+        """Return the graph without some of its resources."""
+        left = []
+        for one in self.profiles:
+            root = ET.Element(one.root.tag, one.root.attrib)
+            root.extend(each for each in one.root if identity(each) not in names)
+            left.append(Profile(one.name, one.kind, root))
+        return Graph(left)
 
     def described(self, name: str) -> Sequence[ET.Element]:
         """Return the elements that describe a resource, from all profiles."""

@@ -18,6 +18,7 @@ from gridveil.grid.io.cgmes.rdf import (
     ABOUT,
     ID,
     MODEL,
+    PROFILES,
     RDF,
     RESOURCE,
     SCHEMAS,
@@ -216,7 +217,7 @@ def _public_order(graph: Graph, name: str) -> tuple[float, str]:
 def profiles(found: Shown) -> tuple[Profile, ...]:
     """Build the profiles of a release; private numbers are 0, limits of branches are 1."""
     kinds = [one for one in found.graph.profiles if one.kind]
-    kinds.sort(key=lambda one: ("EQBD", "TPBD", "EQ", "SSH", "TP").index(one.kind))
+    kinds.sort(key=lambda one: PROFILES.index(one.kind))
     authorities = list(dict.fromkeys(_authority(one) for one in kinds))
     counts: dict[str, int] = {}
     made: list[Profile] = []
@@ -230,13 +231,20 @@ def profiles(found: Shown) -> tuple[Profile, ...]:
         root = ET.Element(f"{RDF}RDF")
         root.append(_head(one.root, name, at, needs))
         copies = [_copy(found, element) for element in one.root]
-        root.extend(sorted((each for each in copies if each is not None), key=_key))
+        root.extend(_sorted([each for each in copies if each is not None]))
         made.append(Profile(f"network_{name}.xml", one.kind, root))
     return tuple(made)
 
 
-def _key(element: ET.Element) -> tuple[str, str]:
-    return element.tag, identity(element)
+def _sorted(copies: list[ET.Element]) -> list[ET.Element]:
+    """Sort by class; elements stay in the order of the file, parts of them follow their ids.
+
+    A file may have the limits of a line in the order of their values. New ids depend on no value.
+    """
+    owned = OWNED.split()
+    return sorted(
+        copies, key=lambda one: (one.tag, identity(one) if local(one.tag) in owned else "")
+    )
 
 
 def _authority(profile: Profile) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gridveil.errors import InputError
@@ -79,6 +79,23 @@ def _order(parent: ET.Element) -> None:
             [child.get(name, "") for name in _KEYS] if child.tag in _ORDERED else [],
         ),
     )
+
+
+def put_in_order(root: ET.Element, places: Mapping[str, int]) -> None:
+    """Sort elements of the same kind by the places of their ids; those without one come last.
+
+    The id of a tie line is those of its two halves; it has the place of the half that comes first.
+    """
+    last = len(places)
+
+    def place(child: ET.Element) -> int:
+        parts = child.get("id", "").split(" + ")
+        return min(places.get(part, last) for part in parts)
+
+    for parent in root.iter():
+        kinds = list(dict.fromkeys(child.tag for child in parent))
+        if len(kinds) < len(parent) and any("id" in child.attrib for child in parent):
+            parent[:] = sorted(parent, key=lambda child: (kinds.index(child.tag), place(child)))
 
 
 def text_of(root: ET.Element) -> str:
