@@ -197,6 +197,17 @@ def test_what_can_not_be_models_is_refused(parameter, damage, words):
         )
 
 
+@pytest.mark.parametrize("series", [[63.0, 70.0, 55.0, 61.0, 20.0], [63.0, -70.0, 5.0, 6.0, 2.0]])
+def test_a_refusal_does_not_depend_on_private_series(series):
+    n = moving()
+    n.generators_t.marginal_cost["peaker"] = series
+    with pytest.raises(InputError, match="series of marginal_cost"):
+        grid.sample_population(read_case(n, snapshots="all"), 5, private="cost")
+    if min(series) < 0:  # the control: as long as costs are public, the reason may be said
+        with pytest.raises(InputError, match="changes its sign"):
+            grid.sample_population(read_case(n, snapshots="all"), 5)
+
+
 def test_snapshots_on_the_command_line(tmp_path):
     moving().export_to_netcdf(str(tmp_path / "year.nc"))
     case, runner = str(tmp_path / "year.nc"), CliRunner()

@@ -217,24 +217,26 @@ def sample_population(
     elif costs is not None:
         _check_spread(costs, "costs")
         factor = around(costs, "generators")
-    made = Population(
-        models,
-        load=load,
-        p_min=limits,
-        p_max=limits,
-        cost=cost,
-        cost_factor=factor,
-        private=hidden,
-    )
-    own = own_models(network)
+    costs_of: dict[str, Floats | None] = {"cost": cost, "cost_factor": factor}
+    made = Population(models, load=load, p_min=limits, p_max=limits, private=hidden, **costs_of)
+    try:
+        own = own_models(network)
+    except InputError:
+        # That a private parameter has series is public; why they can't be models is not.
+        _check_told(network, hidden)
+        raise
     return made if own is None else _around(own, made, network)
+
+
+def _check_told(network: Network | PublicNetwork, private: tuple[str, ...]) -> None:
+    """Raise if the models of a network's file tell private values."""
+    if isinstance(source := network.source, Source) and isinstance(network, Network):
+        with_declared(strip_source(source, private, {}), source, dispatch=False, ratios={})
 
 
 def _around(own: Population, made: Population, network: Network | PublicNetwork) -> Population:
     """Sampled multipliers of the models that a network's file has itself, of each in turn."""
-    if isinstance(network, Network):  # refused if they tell private values
-        source = network.source
-        with_declared(strip_source(source, made.private, {}), source, dispatch=False, ratios={})
+    _check_told(network, made.private)
     rows = np.arange(made.size) * own.size // made.size
     arrays = made.arrays()
     for name, array in own.arrays().items():
