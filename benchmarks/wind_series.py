@@ -2,7 +2,8 @@
 
     python benchmarks/wind_series.py SCADA.csv               real records, given by path
     python benchmarks/wind_series.py --simulated 50000       made-up records about a known curve
-    options: --runs 20 --epsilon 1 --protect day --method synthetic --alpha 100%
+    options: --runs 20 --epsilon 1 --protect day (without times: record)
+             --method synthetic --alpha 100%
              --speed Ws_avg --power P_avg --time Date_time --turbine Wind_turbine_name
              --capacity 2050 --days 180 (the farm's first days)
              --records 1000 (of one turbine, evenly spaced and without times; --timed: the first)
@@ -90,7 +91,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--simulated", type=int, default=0)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--epsilon", default="1")
-    parser.add_argument("--protect", default="day")
+    parser.add_argument("--protect", help="by default a day, or a record if there are no times")
     parser.add_argument("--method", default="synthetic")
     parser.add_argument("--alpha", default=None)
     parser.add_argument("--speed", default="Ws_avg")
@@ -103,6 +104,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=0)
     parser.add_argument("--timed", action="store_true")
     given = parser.parse_args()
+    timeless = given.simulated or (given.records and not given.timed)
+    given.protect = given.protect or ("record" if timeless else "day")
     if bool(given.path) == bool(given.simulated):
         parser.error("give a file, or --simulated and a number of records")
     return given
