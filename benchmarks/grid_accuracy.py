@@ -33,7 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "load that varies, bought": {"parameter": "load", "varying": True},
     "limits, one unit a bus": {"parameter": "generator_limit", "merged": True},
     "limits, every unit": {"parameter": "generator_limit"},
-    "cost in [80, 100]": {"parameter": "cost", "limits": (80.0, 100.0)},
+    "cost in [80, 100]": {"parameter": "cost", "range": (80.0, 100.0)},
     "capacity and load": {"parameter": "capacity,load", "varying": True},
 }
 
