@@ -56,7 +56,7 @@ WIND_ORDER = {
         "facts",
         "report",
         "demo",
-        "unusual",
+        "assumptions",
         "release",
         "downstream",
         "owner",
@@ -111,7 +111,7 @@ ORDERS = {"wind": WIND_ORDER}
 # both ways: a network keeps the file that it came from, and readers make networks.
 GRID = (
     "model", "io", "cases", "opf", "restoration", "methods", "congestion", "facts", "picture",
-    "report", "model_errors", "owner_report", "file_facts", "prospects", "unusual", "release",
+    "report", "model_errors", "owner_report", "file_facts", "prospects", "assumptions", "release",
     "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
+from gridveil.grid.assumptions import assumed, unusual
 from gridveil.grid.congestion import Congestion, congestion
 from gridveil.grid.facts import KIND as KIND
 from gridveil.grid.facts import facts
@@ -52,7 +53,6 @@ from gridveil.grid.report import (
     served_words,
     survived_words,
 )
-from gridveil.grid.unusual import assumed, unusual
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import Exact

@@ -25,6 +25,7 @@ from gridveil.grid.model.problem import check_writable, highest_cost, sketch_net
 from gridveil.grid.model.public import PublicNetwork, split
 from gridveil.grid.model.ranges import RangeLike, ranges_of
 from gridveil.grid.restoration.rounding import decimals_for
+from gridveil.grid.series.assumptions import assumed, unusual
 from gridveil.grid.series.clock import check_block
 from gridveil.grid.series.facts import MEANS_ALONE, made_up, series_facts
 from gridveil.grid.series.hours import KEPT, Served, Workers, serve_hours, solve_hours
@@ -35,7 +36,6 @@ from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.shares import TYPICAL, planned
 from gridveil.grid.series.table import LoadSeries
 from gridveil.grid.series.texture import textured
-from gridveil.grid.series.words import assumed, unusual
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
 from gridveil.privacy.exact import Exact
