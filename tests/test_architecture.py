@@ -19,8 +19,8 @@ MAY_UNSEAL = {
 MAY_DRAW = {
     "privacy/seeded.py",
     "wind/demo.py",
-    "wind/methods/tuned_memory.py",  # records from noisy ones, seeded by them: no noise
-    "wind/methods/tuned_shared.py",  # the same, for several turbines
+    "wind/methods/tuned_time_order.py",  # records from noisy ones, seeded by them: no noise
+    "wind/methods/tuned_correlation.py",  # the same, for several turbines
     "wind/synthetic/generate.py",  # records from noisy answers, seeded by them: no noise
     "grid/model/population.py",
     "grid/series/texture.py",  # residuals of released loads, seeded by them: no noise
@@ -59,11 +59,11 @@ WIND_ORDER = {
         "assumptions",
         "release",
         "downstream",
-        "owner",
+        "downstream_report",
         "evaluation",
         "__init__",
     ),
-    "restoration": ("__init__", "passes", "small", "search", "projection", "restore"),
+    "restoration": ("__init__", "passes", "small_problem", "search", "projection", "restore"),
     "io": (
         "__init__",
         "dates",
@@ -83,10 +83,10 @@ WIND_ORDER = {
         "curves",
         "agenda",
         "lags",
-        "shape",
+        "residual_shape",
         "inquiry",
         "means",
-        "details",
+        "scatter",
         "generate",
     ),
     "methods": (
@@ -98,8 +98,8 @@ WIND_ORDER = {
         "tuned_budget",
         "tuned_prior",
         "tuned_levels",
-        "tuned_memory",
-        "tuned_shared",
+        "tuned_time_order",
+        "tuned_correlation",
         "tuned_sums",
         "tuned",
         "synthetic",

@@ -192,7 +192,7 @@ def test_a_public_failure_loses_nothing_that_was_paid_for(
     monkeypatch.setattr(where, fail_in_public(kind))
     if kind == "cone":  # every answer is sent to the cone program, which gives no numbers
         monkeypatch.setattr(
-            "gridveil.wind.restoration.small._run",
+            "gridveil.wind.restoration.small_problem._run",
             lambda price, G, h, *_: (price * np.nan, h * np.nan),
         )
     alpha = 1 if method == "synthetic" else 0.1

@@ -137,7 +137,7 @@ def test_records_without_times_have_fewer_figures(frame):
     few = frame.iloc[:200].assign(row=np.arange(200))
     records = wind.read_records(few, speed="v", power="p", capacity=2000, key="row")
     from gridveil.privacy.sealed import unseal
-    from gridveil.wind.owner import look_downstream
+    from gridveil.wind.downstream_report import look_downstream
 
     blocks = unseal(records.by_turbine)
     found = look_downstream(records, blocks, blocks, None)

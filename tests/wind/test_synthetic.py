@@ -24,7 +24,7 @@ from gridveil.wind.synthetic.curves import Reference, isotonic
 from gridveil.wind.synthetic.farm import SPEEDS, Farm
 from gridveil.wind.synthetic.generate import _censoring, _records
 from gridveil.wind.synthetic.inquiry import Inquiry
-from gridveil.wind.synthetic.shape import USUAL, quantiles
+from gridveil.wind.synthetic.residual_shape import USUAL, quantiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.privacy.seeded.NotPrivateWarning")
 

@@ -269,7 +269,7 @@ def _show_evaluation(found: Evaluation) -> None:
         "clipped."
     )
     if found.downstream is not None:
-        from gridveil.wind.owner import COLUMNS
+        from gridveil.wind.downstream_report import COLUMNS
 
         figures = table(*COLUMNS)
         for figure in found.downstream.figures:

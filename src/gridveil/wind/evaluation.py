@@ -24,8 +24,8 @@ from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.attack import Inference, infer
 from gridveil.report.inference import inference_section
 from gridveil.report.page import Section, Table, owner_page
+from gridveil.wind.downstream_report import Downstream, look_downstream, prior_only
 from gridveil.wind.features import features_from
-from gridveil.wind.owner import Downstream, look_downstream, prior_only
 from gridveil.wind.records import Records, read_records
 from gridveil.wind.regression import Fit, fit_records
 from gridveil.wind.report import Sample, comparison, take_sample

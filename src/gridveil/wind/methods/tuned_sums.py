@@ -15,7 +15,7 @@ import numpy as np
 
 from gridveil.wind.methods.tuned_estimate import unbias
 from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
-from gridveil.wind.methods.tuned_memory import pieces
+from gridveil.wind.methods.tuned_time_order import pieces
 from gridveil.wind.rows import BLOCK, LocalRows
 
 _SWEEPS = 5

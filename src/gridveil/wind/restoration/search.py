@@ -24,7 +24,7 @@ from gridveil.wind.restoration.passes import (
     length,
     noisy_moments,
 )
-from gridveil.wind.restoration.small import (
+from gridveil.wind.restoration.small_problem import (
     EPS,
     Answer,
     Small,

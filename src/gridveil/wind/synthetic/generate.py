@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from gridveil.wind.synthetic.curves import Flags, cells
-from gridveil.wind.synthetic.details import SPEED_GROUPS, Scatter, Stops
 from gridveil.wind.synthetic.farm import Chunk, Farm, Turbine, Vector, Whole
 from gridveil.wind.synthetic.lags import (
     LASTING,
@@ -21,7 +20,8 @@ from gridveil.wind.synthetic.lags import (
     memory_factors,
     ranks,
 )
-from gridveil.wind.synthetic.shape import RANKS
+from gridveil.wind.synthetic.residual_shape import RANKS
+from gridveil.wind.synthetic.scatter import SPEED_GROUPS, Scatter, Stops
 
 _SPELL_SCATTER = 1.6  # the deviation of the logarithm of a spell's length
 _HIDDEN = 2.0  # how much longer a spell is than its part with enough wind

@@ -17,7 +17,7 @@ import numpy as np
 
 from gridveil.wind.clock import common_step
 from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
-from gridveil.wind.methods.tuned_memory import READING, pieces
+from gridveil.wind.methods.tuned_time_order import READING, pieces
 from gridveil.wind.synthetic.lags import MEMORIES, SHARED, SLOW, usual_shares
 
 _SPREAD = 0.15  # a guess of the correlations' deviation from farm to farm

@@ -25,7 +25,7 @@ from gridveil.wind.synthetic.lags import (
     usual_shares,
 )
 from gridveil.wind.synthetic.means import Base, Means
-from gridveil.wind.synthetic.shape import (
+from gridveil.wind.synthetic.residual_shape import (
     EDGES,
     MEAN_SIZE,
     MEDIAN_SIZE,
