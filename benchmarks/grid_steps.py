@@ -39,11 +39,11 @@ import numpy as np
 from gridveil import grid
 from gridveil.grid.methods import certified, estimates
 from gridveil.grid.model_errors import Reference
-from gridveil.grid.restoration.cells import Cells, Noisy
 from gridveil.grid.restoration.congestion_relief import Relieved
-from gridveil.grid.restoration.experts import Learned, foretell
+from gridveil.grid.restoration.covariate_prior import Learned, foretell
 from gridveil.grid.restoration.prior import Estimate, estimate
 from gridveil.grid.restoration.project import serve
+from gridveil.grid.restoration.value_cells import Cells, Noisy
 from gridveil.privacy.ledger import Ledger
 
 CASES = "rts96,case118_ieee,case300_ieee,case588_sdet,case793_goc,case1354_pegase,case2383wp_k"

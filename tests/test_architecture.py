@@ -111,8 +111,8 @@ ORDERS = {"wind": WIND_ORDER}
 # both ways: a network keeps the file that it came from, and readers make networks.
 GRID = (
     "model", "io", "cases", "opf", "restoration", "methods", "congestion", "facts", "picture",
-    "report", "model_errors", "owner_report", "file_facts", "prospects", "assumptions", "release",
-    "series", "evaluation",
+    "report", "model_errors", "owner_report", "file_facts", "owner_preview", "assumptions",
+    "release", "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}
 EVERYTHING = {"auditing", "cli", "planning", "studies", "__init__", "__main__"}

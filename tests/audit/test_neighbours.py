@@ -7,8 +7,8 @@ from gridveil.auditing import wind
 from gridveil.auditing.bundles import bundle_parts
 from gridveil.auditing.grid import _release
 from gridveil.auditing.triangle import SECRETS, triangle, triangle_text
+from gridveil.grid.model.class_steps import steps_of
 from gridveil.grid.model.problem import neighbours
-from gridveil.grid.model.steps import steps_of
 from gridveil.privacy.noise import SecureNoise
 
 

@@ -10,7 +10,7 @@ from gridveil.auditing.triangle import triangle_text
 from gridveil.cli import release_file
 from gridveil.cli.root import app
 from gridveil.grid.methods import METHODS
-from gridveil.grid.series.method import METHODS as SERIES
+from gridveil.grid.series.options import METHODS as SERIES
 from gridveil.wind.methods import BY_NAME
 
 WIND = {

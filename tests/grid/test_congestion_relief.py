@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gridveil import grid
-from gridveil.grid.methods.method import PENALTY
+from gridveil.grid.methods.base import PENALTY
 from gridveil.grid.model.network import Branches, Buses, Generators, Network
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.restoration import congestion_relief

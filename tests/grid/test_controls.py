@@ -90,7 +90,7 @@ def test_the_warning_sees_released_and_public_values_alone():
     first = plan(network, models, **asked)
     other = plan(network.with_capacity(network.branches.capacity * 1.5), models, **asked)
     from gridveil.grid.congestion import congestion
-    from gridveil.grid.methods.method import Outcome, Task
+    from gridveil.grid.methods.base import Outcome, Task
 
     made = first.run(first.study(0))
     outcome = Outcome(made.values, deviations=np.full(len(made.values), 100.0))

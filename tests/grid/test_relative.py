@@ -18,7 +18,7 @@ from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
-from gridveil.grid.prospects import step_words
+from gridveil.grid.owner_preview import step_words
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency, relative_steps
 from gridveil.privacy.ledger import Ledger, Terms

@@ -15,7 +15,7 @@ from gridveil.auditing.bundles import bundle_parts
 from gridveil.auditing.scratch import MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError
-from gridveil.grid.series import hours
+from gridveil.grid.series import serve_hours
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.queries import Frame, all_queries, profiles, reach
 from gridveil.grid.series.rebuild import Box, prior_only, rebuild
@@ -351,17 +351,17 @@ def test_hours_that_can_not_be_served_are_moved_by_any_number_of_workers(network
     assert any("were moved" in words for words in one.statement.body["limitations"])
     assert np.isfinite(one.solutions.cost).all()
     started = []
-    count = hours.processes
+    count = serve_hours.processes
 
     def counted(workers):
         started.append(workers)
         return count(workers)
 
-    monkeypatch.setattr(hours, "processes", counted)
+    monkeypatch.setattr(serve_hours, "processes", counted)
     # Two days are solved before a process has begun: none is, until starting one costs nothing.
     gv.grid.release_series(network, read, seed=0, workers=2, **wanted)
     assert started == []
-    monkeypatch.setattr(hours, "_START", -1.0)
+    monkeypatch.setattr(serve_hours, "_START", -1.0)
     two = gv.grid.release_series(network, read, seed=0, workers=2, **wanted)
     assert started == [2]
     np.testing.assert_array_equal(one.values, two.values)

@@ -82,11 +82,11 @@ def info(
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
     from gridveil.grid.file_facts import file_facts
-    from gridveil.grid.prospects import placeholder_words, prospects, step_words
+    from gridveil.grid.owner_preview import placeholder_words, preview, step_words
     from gridveil.release.bundle import OWNER_MARK
 
     notes = [*_notes(network), *placeholder_words(network), *step_words(network)]
-    found = prospects(network) if solving else None
+    found = preview(network) if solving else None
     known = file_facts(network)
     if as_json:
         shown = {"mark": OWNER_MARK, **_summary(network), "notes": [*network.notes, *notes]}

@@ -46,7 +46,7 @@ from gridveil.cli.typed import (
     read_network,
 )
 from gridveil.grid.methods import METHODS
-from gridveil.grid.series.method import METHODS as SERIES
+from gridveil.grid.series.options import METHODS as SERIES
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation

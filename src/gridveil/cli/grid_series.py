@@ -10,7 +10,7 @@ import typer
 
 from gridveil.cli.console import out, print_json, table
 from gridveil.errors import InputError
-from gridveil.grid.series.method import METHODS, Series
+from gridveil.grid.series.options import METHODS, Series
 
 if TYPE_CHECKING:
     from gridveil.grid import Network, SeriesRelease

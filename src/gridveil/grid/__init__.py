@@ -21,7 +21,7 @@ from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
 from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.release import GridPlan, GridRelease, plan, release
 from gridveil.grid.series.evaluation import SeriesEvaluation, evaluate_series
-from gridveil.grid.series.method import Series
+from gridveil.grid.series.options import Series
 from gridveil.grid.series.plan import SeriesPlan, plan_series, release_series
 from gridveil.grid.series.released import SeriesRelease
 from gridveil.grid.series.table import LoadSeries, read_series

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import show_exact
-from gridveil.grid.methods.method import Prepared
+from gridveil.grid.methods.base import Prepared
 from gridveil.grid.model.adequacy import hopeless
 from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Floats, Generators, Network

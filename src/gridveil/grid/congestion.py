@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
+from gridveil.grid.methods.base import TROUBLE, Outcome, Prepared, Task, slack_of
 from gridveil.grid.methods.certified import Certified
-from gridveil.grid.methods.method import TROUBLE, Outcome, Prepared, Task, slack_of
 from gridveil.grid.model.population import take
 from gridveil.grid.opf.engine import Engine, Solutions
 from gridveil.grid.restoration.congestion_relief import LARGE, pieces_for

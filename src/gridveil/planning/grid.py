@@ -17,6 +17,7 @@ from gridveil.grid import cases, plan
 from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.io import OPTIONS, SUFFIXES
 from gridveil.grid.methods import METHODS, PENALTY
+from gridveil.grid.model.class_steps import steps_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import (
@@ -29,7 +30,6 @@ from gridveil.grid.model.population import (
 from gridveil.grid.model.problem import neighbours
 from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import check_ranges, ranges_of
-from gridveil.grid.model.steps import steps_of
 from gridveil.grid.model_errors import Reference, unlimited
 from gridveil.planning.kind import (
     Choice,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gridveil.grid.methods.base import PENALTY, Method
 from gridveil.grid.methods.certified import Certified
 from gridveil.grid.methods.laplace import Laplace
-from gridveil.grid.methods.method import PENALTY, Method
 from gridveil.grid.methods.paper import Paper
 
 METHODS: dict[str, type[Method]] = {kind.method: kind for kind in (Certified, Paper, Laplace)}

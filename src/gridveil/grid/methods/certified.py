@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.methods.estimates import estimates
-from gridveil.grid.methods.method import (
+from gridveil.grid.methods.base import (
     Floats,
     Method,
     Outcome,
@@ -24,6 +23,7 @@ from gridveil.grid.methods.method import (
     in_units,
     prepared_for,
 )
+from gridveil.grid.methods.estimates import estimates
 from gridveil.grid.methods.noisy import NoisyEntries
 from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.network import Network

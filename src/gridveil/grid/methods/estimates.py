@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gridveil.grid.methods.method import Ints, Prepared
+from gridveil.grid.methods.base import Ints, Prepared
 from gridveil.grid.methods.noisy import NoisyEntries
 from gridveil.grid.model.covariates import Covariates
 from gridveil.grid.model.parameters import Parameter
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.restoration.cells import Noisy
-from gridveil.grid.restoration.experts import learn
+from gridveil.grid.restoration.covariate_prior import learn
 from gridveil.grid.restoration.prior import Estimate
+from gridveil.grid.restoration.value_cells import Noisy
 
 
 def estimates(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gridveil.errors import GridveilError, InputError
-from gridveil.grid.methods.method import (
+from gridveil.grid.methods.base import (
     TROUBLE,
     Floats,
     Method,

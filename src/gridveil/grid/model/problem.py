@@ -18,13 +18,13 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import coarse, module_of
 from gridveil.grid.model.adequacy import hopeless
+from gridveil.grid.model.class_steps import by_class
 from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import Declared
-from gridveil.grid.model.steps import by_class
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Sketch
@@ -161,7 +161,7 @@ def neighbours(
     """Who counts as a neighbour, for each private parameter.
 
     Alpha is one step for all, one for each parameter, or for a parameter one for each public class
-    of its entries (see `steps`).
+    of its entries (see `class_steps`).
     """
     given = _by_parameter(public, alpha)
     found = []

@@ -2,10 +2,10 @@
 
 - `oracle`, `ac_oracle`: costs and shortfalls of public models at released values, and their slopes;
 - `master`: the small problems in the released values that cuts are added to;
-- `prior`, `experts`: better estimates of noisy entries, from what they have in common;
+- `prior`, `covariate_prior`: better estimates of noisy entries, from what they have in common;
 - `congestion_relief`: estimates of capacities without congestion that is likely their own error;
 - `project`: the nearest values that serve every model (method "certified");
 - `paper_steps`: values whose costs agree with noisy ones (method "paper"), by convex-concave
   steps; `paper_capacity` does it for capacities, from many starting points;
-- `paper_exact`: the same by branch and bound, proved, with `paper_relaxation` and `paper_models`.
+- `paper_exact`: the same by branch and bound, proved, with `paper_relaxation` and `paper_bilevel`.
 """

@@ -28,7 +28,7 @@ from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.oracle import Oracle
-from gridveil.grid.restoration.paper_models import Embedded, LowerModel, describe
+from gridveil.grid.restoration.paper_bilevel import Embedded, LowerModel, describe
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

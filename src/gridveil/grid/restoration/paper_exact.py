@@ -37,7 +37,7 @@ from gridveil.errors import GridveilError, InputError
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import solve_population
-from gridveil.grid.restoration.paper_models import Bilevel, as_vector, describe
+from gridveil.grid.restoration.paper_bilevel import Bilevel, as_vector, describe
 from gridveil.grid.restoration.paper_relaxation import (
     End,
     LowerSolver,

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from gridveil.grid.restoration.paper_models import Bilevel, LowerModel
+from gridveil.grid.restoration.paper_bilevel import Bilevel, LowerModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

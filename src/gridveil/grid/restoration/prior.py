@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.opf.blocks import Blocks
+from gridveil.grid.restoration.matrix_blocks import Blocks
 
 Floats = NDArray[np.float64]
 

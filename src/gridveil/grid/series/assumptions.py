@@ -15,7 +15,7 @@ import numpy as np
 
 from gridveil.errors import show_exact
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.series.method import Series
+from gridveil.grid.series.options import Series
 from gridveil.privacy.adjacency import ALTOGETHER, ENTRY
 
 if TYPE_CHECKING:

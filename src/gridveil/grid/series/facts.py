@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gridveil.errors import show_exact
 from gridveil.grid.io.fates import CHANGED
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.series.hours import Served
-from gridveil.grid.series.method import Series
+from gridveil.grid.series.options import Series
+from gridveil.grid.series.serve_hours import Served
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ALTOGETHER
 from gridveil.privacy.statement import Facts, Restoration

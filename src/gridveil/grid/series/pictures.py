@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.series.clock import Clock
-from gridveil.grid.series.hours import Served
+from gridveil.grid.series.serve_hours import Served
 from gridveil.report.charts import Chart, log_range
 from gridveil.report.page import Picture, Section
 

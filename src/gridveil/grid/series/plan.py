@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
 from gridveil.grid.io import module_of
-from gridveil.grid.methods.method import TROUBLE
+from gridveil.grid.methods.base import TROUBLE
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import check_writable, highest_cost, sketch_network
@@ -28,11 +28,11 @@ from gridveil.grid.restoration.rounding import decimals_for
 from gridveil.grid.series.assumptions import assumed, unusual
 from gridveil.grid.series.clock import check_block
 from gridveil.grid.series.facts import MEANS_ALONE, made_up, series_facts
-from gridveil.grid.series.hours import KEPT, Served, Workers, serve_hours, solve_hours
-from gridveil.grid.series.method import METHODS, Series
+from gridveil.grid.series.options import METHODS, Series
 from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.grid.series.rebuild import Answers, Box, rebuild
 from gridveil.grid.series.released import Prepared, SeriesRelease
+from gridveil.grid.series.serve_hours import KEPT, Served, Workers, serve_hours, solve_hours
 from gridveil.grid.series.shares import TYPICAL, planned
 from gridveil.grid.series.table import LoadSeries
 from gridveil.grid.series.texture import textured

@@ -23,7 +23,7 @@ _MODELS, _FEWER, _LARGE = 100, 20, 500
 
 
 @dataclass(frozen=True)
-class Prospects:
+class Preview:
     """Whether a real case, and models sampled about it as a release does, have a solution.
 
     Parameters
@@ -66,7 +66,7 @@ class Prospects:
         return asdict(self)
 
 
-def prospects(network: Network) -> Prospects:
+def preview(network: Network) -> Preview:
     """Solve a real case, and models sampled about it."""
     size = _MODELS if len(network.buses) <= _LARGE else _FEWER
     own = own_models(network)
@@ -74,7 +74,7 @@ def prospects(network: Network) -> Prospects:
     # Of several snapshots the case itself is none: it has the largest loads of all.
     case = own is not None or bool(np.isfinite(solve_population(network).cost[0]))
     served = int(np.isfinite(solve_population(network, models).cost).sum())
-    return Prospects(case, models.size, served, own is not None)
+    return Preview(case, models.size, served, own is not None)
 
 
 def placeholder_words(network: Network) -> list[str]:

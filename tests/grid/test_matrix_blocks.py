@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from gridveil.grid.opf.blocks import Blocks
 from gridveil.grid.opf.workers import processes
+from gridveil.grid.restoration.matrix_blocks import Blocks
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5000), (7, 40), (1000, 60), (2049, 300)])
@@ -25,7 +25,7 @@ def test_blocks_multiply_like_the_matrix(shape):
 _HASH = """
 import hashlib
 import numpy as np
-from gridveil.grid.restoration.experts import _density, _robust
+from gridveil.grid.restoration.covariate_prior import _density, _robust
 rng = np.random.default_rng(0)
 basis = rng.random((6000, 40))
 found = [_density(rng.random((6000, 60))), _robust(basis, rng.random(6000), rng.random(6000))]

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gridveil.grid.model.covariates import Covariates
-from gridveil.grid.opf.blocks import Blocks
-from gridveil.grid.restoration.cells import Cells, Noisy
+from gridveil.grid.restoration.matrix_blocks import Blocks
 from gridveil.grid.restoration.prior import Estimate, doubtful, estimate
+from gridveil.grid.restoration.value_cells import Cells, Noisy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

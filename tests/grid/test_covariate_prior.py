@@ -8,10 +8,10 @@ from conftest import FULL
 
 from gridveil import grid
 from gridveil.grid.model.covariates import Covariates, covariates
-from gridveil.grid.restoration import experts
-from gridveil.grid.restoration.cells import Cells, Noisy
-from gridveil.grid.restoration.experts import learn
+from gridveil.grid.restoration import covariate_prior
+from gridveil.grid.restoration.covariate_prior import learn
 from gridveil.grid.restoration.prior import estimate
+from gridveil.grid.restoration.value_cells import Cells, Noisy
 
 SEEDS = range(10) if FULL else range(3)
 LOW, HIGH = 1.0, 10_000.0
@@ -107,8 +107,8 @@ def test_a_law_of_many_covariates_is_learned_without_their_products(monkeypatch)
     assert after < 0.5 * before
     assert found.weights["line"] > 0.8
     # Control: with all products there is too much to learn from so few.
-    both = experts._bases
-    monkeypatch.setattr(experts, "_bases", lambda *given: (both(*given)[1],) * 2)
+    both = covariate_prior._bases
+    monkeypatch.setattr(covariate_prior, "_bases", lambda *given: (both(*given)[1],) * 2)
     _, curved, _ = drawn(true, 0.2, 0, known, logarithms=True)
     assert curved > 1.3 * after
 
@@ -125,9 +125,9 @@ def test_no_entry_predicts_itself():
 
     def priors(given):
         cells = Cells(Noisy(given, np.full(80, 30.0), LOW, HIGH), 200)
-        held = experts._deal(known)
+        held = covariate_prior._deal(known)
         held = held == held[place]
-        made = experts._Experts(cells, cells.likelihood(), known).about(held)
+        made = covariate_prior._Experts(cells, cells.likelihood(), known).about(held)
         row = int(np.flatnonzero(held).tolist().index(place))
         return {
             name: np.broadcast_to(prior, (held.sum(), 200))[row] for name, prior in made.items()
@@ -152,9 +152,9 @@ def test_what_an_entry_says_reaches_the_others():
     for given in (values, moved):
         noisy = Noisy(given, np.full(80, 30.0), LOW, HIGH)
         cells = Cells(noisy, 200)
-        folds = experts._deal(known)
+        folds = covariate_prior._deal(known)
         held = folds == (folds[place] + 1) % 10
-        made.append(experts._Experts(cells, cells.likelihood(), known).about(held))
+        made.append(covariate_prior._Experts(cells, cells.likelihood(), known).about(held))
     for name in ("all", "class", "line", "trend", "near 0.3"):
         assert (made[0][name] != made[1][name]).any(), name
 
