@@ -26,8 +26,8 @@ MAY_DRAW = {
     "grid/series/texture.py",  # residuals of released loads, seeded by them: no noise
     "grid/congestion.py",  # about released values, by a seed that hides nothing
     "grid/restoration/congestion_relief.py",  # about estimates, the same
-    "studies/published_grid.py",  # what the published code draws, on public data only
-    "studies/published_wind.py",
+    "studies/published_noise_grid.py",  # what the published code draws, on public data only
+    "studies/published_noise_wind.py",
 }
 
 # Data walks one way. A package may import itself, and what is listed for it.

@@ -17,7 +17,7 @@ from support.making import make_account
 
 from gridveil.auditing.checks import NotRun, Sizes
 from gridveil.auditing.commands import Command, ledger_rows, listened, run_command
-from gridveil.auditing.files import Twins, installed, replays
+from gridveil.auditing.file_replays import Twins, installed, replays
 from gridveil.auditing.transcript import Recorder, Replay
 from gridveil.auditing.wind_files import POWER, command, csv_text
 from gridveil.privacy.ledger import Ledger

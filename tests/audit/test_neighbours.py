@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gridveil.auditing import wind
-from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.grid import _release
 from gridveil.auditing.triangle import SECRETS, triangle, triangle_text
 from gridveil.grid.model.class_steps import steps_of

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridveil import grid
-from gridveil.cli import typed
+from gridveil.cli import parsing
 from gridveil.errors import InputError
 from gridveil.grid.cases import rts96
 from gridveil.grid.methods.queries import CostQuery, EntriesQuery
@@ -135,11 +135,11 @@ def test_a_catalogue_goes_with_one_step():
 
 
 def test_the_command_line_reads_classes():
-    assert typed.steps("30") == "30"
-    assert typed.steps("capacity=30,load=5") == {"capacity": "30", "load": "5"}
-    assert typed.steps("voltage>=220:100, others:20%") == {"voltage>=220": "100", "others": "20%"}
+    assert parsing.steps("30") == "30"
+    assert parsing.steps("capacity=30,load=5") == {"capacity": "30", "load": "5"}
+    assert parsing.steps("voltage>=220:100, others:20%") == {"voltage>=220": "100", "others": "20%"}
     with pytest.raises(InputError, match="each class"):
-        typed.steps("230kV:100,20")
+        parsing.steps("230kV:100,20")
 
 
 def test_a_release_by_class_is_counted_by_its_smallest_step(tmp_path):

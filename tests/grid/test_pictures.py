@@ -24,7 +24,7 @@ from gridveil.grid.picture import (
     paint_network,
 )
 from gridveil.grid.report import _places
-from gridveil.report.pictures import ORANGE, new_figure
+from gridveil.report.picture_style import ORANGE, new_figure
 
 
 def point(x, y):

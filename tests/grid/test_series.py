@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import gridveil as gv
-from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.scratch import MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError

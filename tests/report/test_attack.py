@@ -7,7 +7,7 @@ import pytest
 
 from gridveil.grid import cases
 from gridveil.report.attack import infer, of_groups
-from gridveil.report.sizes import certainty, misfit, show_certainty, sizes
+from gridveil.report.certainty_by_size import certainty, misfit, show_certainty, sizes
 
 RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])
 

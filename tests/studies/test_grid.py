@@ -18,7 +18,7 @@ from gridveil.studies.fig5 import Fig5
 from gridveil.studies.frontier_grid import FrontierGrid
 from gridveil.studies.honest_grid import HonestGrid
 from gridveil.studies.plan import Plan
-from gridveil.studies.published_grid import PublishedCosts, published_scale
+from gridveil.studies.published_noise_grid import PublishedCosts, published_scale
 from gridveil.studies.turbine import WindWorld, paper_turbine
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")

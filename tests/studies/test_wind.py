@@ -12,7 +12,7 @@ from gridveil.studies.fig3 import Fig3
 from gridveil.studies.frontier_wind import FrontierWind
 from gridveil.studies.honest_wind import HonestWind
 from gridveil.studies.plan import Plan
-from gridveil.studies.published_wind import SHARE, published_wind, squared_loss_epsilon
+from gridveil.studies.published_noise_wind import SHARE, published_wind, squared_loss_epsilon
 from gridveil.studies.turbine import (
     GAMMA,
     RIDGE,

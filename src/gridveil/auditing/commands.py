@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from gridveil.auditing.bundles import folder_parts
+from gridveil.auditing.bundle_bytes import folder_parts
 from gridveil.auditing.scratch import scratch
 from gridveil.auditing.transcript import Outcome
 from gridveil.privacy.ledger import Ledger

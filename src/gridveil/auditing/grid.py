@@ -17,9 +17,9 @@ from scipy.stats import ks_2samp
 
 from gridveil import grid
 from gridveil.auditing.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
-from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.checks import Audit, Frequency, Pair, Sizes
-from gridveil.auditing.files import installed
+from gridveil.auditing.file_replays import installed
 from gridveil.auditing.scratch import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import (
     Outcome,

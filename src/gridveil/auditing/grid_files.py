@@ -20,7 +20,7 @@ from gridveil.auditing import operator_files as of
 from gridveil.auditing.cgmes_files import write_cgmes
 from gridveil.auditing.checks import Audit
 from gridveil.auditing.commands import Command
-from gridveil.auditing.files import Twins, Write, installed, replays
+from gridveil.auditing.file_replays import Twins, Write, installed, replays
 from gridveil.auditing.transcript import Values
 from gridveil.auditing.triangle import (
     ALPHAS,

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil import grid
-from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.checks import Audit, Sizes
 from gridveil.auditing.scratch import EPSILON, MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Outcome, Ratio, Replay

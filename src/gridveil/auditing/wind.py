@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gridveil import wind
 from gridveil.auditing.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
-from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.checks import Audit, Frequency, Pair, Sizes
 from gridveil.auditing.scratch import (
     EPSILON,

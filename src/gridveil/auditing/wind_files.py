@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from gridveil.auditing.checks import Audit
 from gridveil.auditing.commands import Command
-from gridveil.auditing.files import Twins, Write, replays
+from gridveil.auditing.file_replays import Twins, Write, replays
 
 Power = tuple[float, ...]
 

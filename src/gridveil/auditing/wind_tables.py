@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from gridveil import wind
-from gridveil.auditing.bundles import bundle_parts
+from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.checks import Audit
 from gridveil.auditing.commands import DATASET, LEDGER, ledger_rows, listened, workplace
-from gridveil.auditing.files import installed, replays
+from gridveil.auditing.file_replays import installed, replays
 from gridveil.auditing.transcript import Outcome
 from gridveil.auditing.wind_files import (
     CAPACITY,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli import typed
+from gridveil.cli import parsing
 from gridveil.cli.console import (
     JsonOption,
     QuietOption,
@@ -19,7 +19,7 @@ from gridveil.cli.console import (
 from gridveil.cli.grid_ac import check_only_dc, solve_ac
 from gridveil.cli.grid_release import evaluate, release
 from gridveil.cli.outputs import PARQUET, PICTURE, check_output
-from gridveil.cli.typed import (
+from gridveil.cli.parsing import (
     AvailabilityOption,
     CaseArgument,
     LoadingOption,
@@ -150,7 +150,7 @@ def population(
         max_loading=max_loading,
     )
     made = sample_population(
-        network, size, spread=spread, costs=typed.costs(costs), seed=seed, private=private
+        network, size, spread=spread, costs=parsing.costs(costs), seed=seed, private=private
     )
     made.write(output)
     if not quiet:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli import typed
+from gridveil.cli import parsing
 from gridveil.cli.console import (
     ForceOption,
     JsonOption,
@@ -30,20 +30,20 @@ from gridveil.cli.grid_series import (
 )
 from gridveil.cli.options import read_options, takes_options_of
 from gridveil.cli.outputs import REPORT, check_output
-from gridveil.cli.releasing import (
-    DatasetOption,
-    DistinctOption,
-    DryRunOption,
-    Order,
-    YesOption,
-)
-from gridveil.cli.typed import (
+from gridveil.cli.parsing import (
     AvailabilityOption,
     CaseArgument,
     LoadingOption,
     SnapshotOption,
     SnapshotsOption,
     read_network,
+)
+from gridveil.cli.releasing import (
+    DatasetOption,
+    DistinctOption,
+    DryRunOption,
+    Order,
+    YesOption,
 )
 from gridveil.grid.methods import METHODS
 from gridveil.grid.series.options import METHODS as SERIES
@@ -197,9 +197,9 @@ def release(
                 network,
                 read_series(None if str(series) == case else series, network, time=time),
                 epsilon=epsilon,
-                alpha=series_alpha(typed.alpha(alpha)),
+                alpha=series_alpha(parsing.alpha(alpha)),
                 protect=protect or "day",
-                range=typed.ranges(range),
+                range=parsing.ranges(range),
                 progress=progress,
                 **read_options(_ALL, "series", options),
             )
@@ -208,12 +208,12 @@ def release(
             None if population is None else Population.read(population, network),
             parameter=parameter,
             epsilon=epsilon,
-            alpha=typed.steps(alpha),
+            alpha=parsing.steps(alpha),
             method=method,
-            range=typed.ranges(range),
+            range=parsing.ranges(range),
             public_curves=public_curves,
             public_dispatch=public_dispatch,
-            only=typed.rules(only),
+            only=parsing.rules(only),
             unlimited_above=unlimited_above,
             limit_ratios=limit_ratios,
             power_factor=power_factor,
@@ -315,7 +315,7 @@ def _show_evaluation(found: Evaluation) -> None:
         value_row,
     )
     from gridveil.release.bundle import OWNER_MARK
-    from gridveil.report.inference import lines
+    from gridveil.report.attack_section import lines
 
     console = out()
     console.print(f"[bold red]{OWNER_MARK}[/]")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gridveil.cli.console import out, plain
+from gridveil.cli.parsing import BUILT_IN
 from gridveil.cli.release_file import (
     DATA,
     FILE,
@@ -18,7 +19,6 @@ from gridveil.cli.release_file import (
     parameters_of,
     release_command,
 )
-from gridveil.cli.typed import BUILT_IN
 from gridveil.errors import InputError, reason
 
 # What is asked, in this order; everything else can be added to the file.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli import typed
+from gridveil.cli import parsing
 from gridveil.cli.console import (
     JsonOption,
     LedgerOption,
@@ -193,7 +193,7 @@ def cap(
         )
     book = Ledger(ledger)
     known = bool(book.entries(dataset))
-    book.set_cap(dataset, epsilon, alpha=None if alpha is None else typed.alpha(alpha))
+    book.set_cap(dataset, epsilon, alpha=None if alpha is None else parsing.alpha(alpha))
     _show_changed(book, dataset, known=known)
 
 
@@ -220,7 +220,7 @@ def reference(
 
     book = Ledger(ledger)
     known = bool(book.entries(dataset))
-    book.set_reference(dataset, typed.alpha(alpha))
+    book.set_reference(dataset, parsing.alpha(alpha))
     _show_changed(book, dataset, known=known)
 
 

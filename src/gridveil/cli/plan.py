@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gridveil.cli.console import LedgerOption, QuietOption, out
-from gridveil.cli.typed import AvailabilityOption, LoadingOption, SnapshotOption, SnapshotsOption
+from gridveil.cli.parsing import AvailabilityOption, LoadingOption, SnapshotOption, SnapshotsOption
 from gridveil.errors import InputError
 
 

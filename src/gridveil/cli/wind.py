@@ -279,7 +279,7 @@ def _show_evaluation(found: Evaluation) -> None:
             "What recipients find, in shares of capacity but for errors of energy, correlations "
             "and counts. The prior alone: the same method at an epsilon of a millionth."
         )
-    from gridveil.report.inference import lines
+    from gridveil.report.attack_section import lines
 
     for line in lines([found.inference], found.statement):
         console.print(line)

@@ -14,7 +14,7 @@ import numpy as np
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import own_models, sample_population
 from gridveil.grid.opf.engine import solve_population
-from gridveil.report.sizes import certainty, misfit, show_certainty, sizes
+from gridveil.report.certainty_by_size import certainty, misfit, show_certainty, sizes
 
 PLACEHOLDER = 9000.0
 """Ratings from here on (MW) are mostly placeholders for lines without a limit."""

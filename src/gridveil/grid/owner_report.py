@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.report.attack_section import inference_section
 from gridveil.report.charts import scatter
-from gridveil.report.inference import inference_section
 from gridveil.report.labels import shown
 from gridveil.report.page import Picture, Section, Table
 

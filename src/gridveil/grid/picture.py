@@ -21,7 +21,7 @@ from gridveil.grid.io.coordinates import file_places
 from gridveil.grid.model.network import Network
 from gridveil.report.charts import WIDTH
 from gridveil.report.labels import label
-from gridveil.report.pictures import BLUE, GREEN, GREY, INK, ORANGE, new_figure
+from gridveil.report.picture_style import BLUE, GREEN, GREY, INK, ORANGE, new_figure
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gridveil.cli import typed
+from gridveil.cli import parsing
 from gridveil.errors import InputError, show_exact
 from gridveil.grid import cases, plan
 from gridveil.grid.evaluation import parameter_errors
@@ -48,9 +48,9 @@ from gridveil.planning.kind import (
 )
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import exact
+from gridveil.report.certainty_by_size import misfit, sizes
 from gridveil.report.charts import scatter
 from gridveil.report.page import Picture
-from gridveil.report.sizes import misfit, sizes
 
 _SHARES = ("1%", "2%", "5%", "10%", "15%", "20%", "30%", "50%", "100%")
 _UNSEEN = 200  # models that accuracy is measured on
@@ -195,7 +195,7 @@ class Grid(Kind):
 
     def ranges(self, name: str, text: str) -> tuple[float, float]:
         """The public range, as the command line reads it."""
-        found = typed.ranges([f"{name}={text}"])
+        found = parsing.ranges([f"{name}={text}"])
         if set(found) != {name}:
             raise InputError(
                 f"The range {text[:40]!r} can't be used.", remedy="Write two numbers, as 50:1000."
@@ -205,7 +205,7 @@ class Grid(Kind):
 
     def alpha(self, parameter: Parameter, text: str) -> Any:
         """An amount, a share of each value, or one of these for each public class."""
-        given = typed.steps(text) if ":" in text else text
+        given = parsing.steps(text) if ":" in text else text
         if isinstance(given, str):
             return _step(parameter, given)
         return tuple((name, _step(parameter, one)) for name, one in given.items())

@@ -59,7 +59,8 @@ and returned.
 - `ledger.old` (67): entries of version 1. A ledger that was begun since reads the same without it;
   read it if yours is older.
 - `ledger.identity` (114), `ledger.sketch` (83): an aid against second names of the same data. It
-  refuses and warns, by public rows alone. `ledger.told` (97): warnings.
+  refuses and warns, by public rows alone. `ledger.overview` (97): warnings, and what was spent
+  when.
 - `ledger.path` (106), `ledger.address` (67), `ledger.making` (137): where the ledger is, without
   its password, and that a file is made in one step.
 - `ledger.bundles` (47), `ledger.export` (88): checks after the fact.

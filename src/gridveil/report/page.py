@@ -28,7 +28,7 @@ from gridveil.privacy.words import (
     show_steps,
     show_unit,
 )
-from gridveil.report import sizes
+from gridveil.report import certainty_by_size as by_size
 from gridveil.report.labels import shown
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def certainty(epsilon: Fraction) -> str:
     >>> certainty(Fraction(1)), certainty(Fraction(7)), certainty(Fraction(50))
     ('73.2%', '99.91%', 'over 99.99%')
     """
-    return sizes.show_certainty(sizes.certainty(epsilon))
+    return by_size.show_certainty(by_size.certainty(epsilon))
 
 
 def factor(epsilon: Fraction) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from gridveil.errors import InputError
 from gridveil.privacy.ledger import Ledger, Moment, history
-from gridveil.report.pictures import BLUE, GREY, new_figure
+from gridveil.report.picture_style import BLUE, GREY, new_figure
 
 UNKNOWN = "not known"
 """Who wrote the entries of a file."""

@@ -179,7 +179,7 @@ class GridWorld:
         rounds = max(int(cell.get("rounds", 1)), 1)
         planned = self._plan(alpha, epsilon, "paper" if method == "published" else method, rounds)
         if method == "published":
-            from gridveil.studies.published_grid import PublishedCosts
+            from gridveil.studies.published_noise_grid import PublishedCosts
 
             planned = planned.with_costs(PublishedCosts(self, alpha, epsilon, rounds, seed))
         release = planned.run(planned.study(seed))

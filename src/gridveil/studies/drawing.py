@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridveil.report.pictures import BLUE, GREEN, GREY, INK, ORANGE
+from gridveil.report.picture_style import BLUE, GREEN, GREY, INK, ORANGE
 from gridveil.studies.store import write_atomically
 
 if TYPE_CHECKING:

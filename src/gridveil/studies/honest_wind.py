@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gridveil.studies import drawing
 from gridveil.studies.plan import Cell, Measures
-from gridveil.studies.published_wind import SHARE, published_wind, squared_loss_epsilon
+from gridveil.studies.published_noise_wind import SHARE, published_wind, squared_loss_epsilon
 from gridveil.studies.turbine import COLOURS, MARKERS, NAMES, Turbine, TurbineStudy, WindWorld
 from gridveil.studies.verdicts import verdict_table, wind_verdicts
 from gridveil.studies.wording import band, of_capacity, table

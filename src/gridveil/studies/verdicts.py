@@ -30,9 +30,9 @@ from gridveil.errors import NotPrivateWarning
 from gridveil.grid.model.population import take
 from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.exact import exact
-from gridveil.studies import published_wind as published
+from gridveil.studies import published_noise_wind as published
 from gridveil.studies.case import GridWorld, OneCost
-from gridveil.studies.published_grid import published_costs
+from gridveil.studies.published_noise_grid import published_costs
 from gridveil.studies.turbine import Turbine, WindWorld
 from gridveil.studies.wording import table
 from gridveil.wind.queries import Query, loss_query, weights_query

@@ -9,10 +9,10 @@ from gridveil.privacy.ledger.entries import Entry
 from gridveil.privacy.ledger.identity import unnamed
 from gridveil.privacy.ledger.ledger import Charge, Ledger, Terms
 from gridveil.privacy.ledger.names import checked_name, name_key
+from gridveil.privacy.ledger.overview import Moment, all_references, history
 from gridveil.privacy.ledger.path import ledger_place
 from gridveil.privacy.ledger.sketch import Hashes, Sketch, mixed
 from gridveil.privacy.ledger.steps import ANY, Declared, Step
-from gridveil.privacy.ledger.told import Moment, all_references, history
 from gridveil.privacy.ledger.totals import PART, Totals, refuse_exposed, steps_to_reference
 
 __all__ = [

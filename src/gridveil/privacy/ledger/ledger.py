@@ -24,12 +24,12 @@ from gridveil.privacy.ledger.identity import checked_reason, identify
 from gridveil.privacy.ledger.meaning import VERSION
 from gridveil.privacy.ledger.names import checked_key, checked_name, name_key
 from gridveil.privacy.ledger.old import Reading
+from gridveil.privacy.ledger.overview import doubts
 from gridveil.privacy.ledger.path import ledger_place
 from gridveil.privacy.ledger.references import Alphas, read_alphas
 from gridveil.privacy.ledger.sketch import Sketch
 from gridveil.privacy.ledger.steps import Declared, Step
 from gridveil.privacy.ledger.store import Book, Store, T
-from gridveil.privacy.ledger.told import doubts
 from gridveil.privacy.ledger.totals import Totals, refuse_exposed, steps_to_reference
 
 

@@ -1,6 +1,6 @@
 """The noise of the published grid code instead of the paper's mechanisms, for comparison only.
 
-See `published_wind`: no release can use this module, and nothing that it makes is private.
+See `published_noise_wind`: no release can use this module, and nothing that it makes is private.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
 from gridveil.privacy.words import show_groups, show_steps, show_unit
 from gridveil.report.attack import Inference, of_groups
+from gridveil.report.certainty_by_size import COLUMNS, show_certainty
 from gridveil.report.page import Section, Table
-from gridveil.report.sizes import COLUMNS, show_certainty
 
 _TEXT = (
     "The attack: guess the value of the real data's own list that is nearest to the released one. "
