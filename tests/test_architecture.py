@@ -53,7 +53,7 @@ WIND_ORDER = {
         "queries",
         "synthetic",
         "methods",
-        "facts",
+        "statement_facts",
         "report",
         "demo",
         "assumptions",
@@ -110,9 +110,9 @@ ORDERS = {"wind": WIND_ORDER}
 # Inside the grid package a module imports from its own part and from earlier ones. One pair goes
 # both ways: a network keeps the file that it came from, and readers make networks.
 GRID = (
-    "model", "io", "cases", "opf", "restoration", "methods", "congestion", "facts", "picture",
-    "report", "model_errors", "owner_report", "file_facts", "owner_preview", "assumptions",
-    "release", "series", "evaluation",
+    "model", "io", "cases", "opf", "restoration", "methods", "congestion", "statement_facts",
+    "picture", "report", "model_errors", "owner_report", "file_facts", "owner_preview",
+    "assumptions", "release", "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}
 EVERYTHING = {"auditing", "cli", "planning", "studies", "__init__", "__main__"}

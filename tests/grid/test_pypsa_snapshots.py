@@ -24,7 +24,7 @@ from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io import pypsa as fmt
 from gridveil.grid.io import read_case
 from gridveil.grid.model.population import own_models
-from gridveil.planning.kind import Choice, make_kinds
+from gridveil.planning.release_kind import Choice, make_kinds
 
 __all__ = ["pytestmark"]
 TIMES = pd.date_range("2024-03-01", periods=5, freq="6h")

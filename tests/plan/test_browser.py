@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from gridveil import grid
 from gridveil.planning.answers import Planner
-from gridveil.planning.kind import make_kinds
+from gridveil.planning.release_kind import make_kinds
 from gridveil.planning.server import Server
 from gridveil.privacy.ledger import Ledger
 from gridveil.release.verification import verify_bundle

@@ -11,7 +11,7 @@ from support.sizes import PATIENCE
 
 from gridveil.errors import InputError
 from gridveil.planning.child import Child, Stopped
-from gridveil.planning.kind import Choice, make_kinds
+from gridveil.planning.release_kind import Choice, make_kinds
 from gridveil.planning.runs import Runner
 
 QUICK = Choice("wind", (("power", Fraction(3, 20)),), "laplace", Fraction(1), 200)

@@ -11,7 +11,7 @@ from gridveil import grid
 from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.planning.grid import Grid
-from gridveil.planning.kind import Choice
+from gridveil.planning.release_kind import Choice
 from gridveil.privacy.ledger import Ledger
 
 FIELDS = {"file": "case.m", "population": "", "snapshots": "", "output": "out"}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from gridveil.cli.root import app
 from gridveil.planning.answers import Planner
-from gridveil.planning.kind import make_kinds
+from gridveil.planning.release_kind import make_kinds
 from gridveil.planning.server import Server
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def command(
     from functools import partial
 
     from gridveil.planning.answers import Planner
-    from gridveil.planning.kind import make_kinds
+    from gridveil.planning.release_kind import make_kinds
     from gridveil.planning.server import Server
 
     reading: dict[str, Any] = {"sep": sep, "decimal": decimal, "encoding": encoding}

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from gridveil.errors import GridveilError, InputError
-from gridveil.planning.kind import Choice, Kind, Run
+from gridveil.planning.release_kind import Choice, Kind, Run
 
 MakeKinds = Callable[[], Sequence[Kind]]
 

@@ -31,7 +31,7 @@ from gridveil.grid.model.problem import neighbours
 from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import check_ranges, ranges_of
 from gridveil.grid.model_errors import Reference, unlimited
-from gridveil.planning.kind import (
+from gridveil.planning.release_kind import (
     Choice,
     Field,
     Kind,

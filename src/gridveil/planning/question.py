@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from gridveil.errors import InputError, show_exact
-from gridveil.planning.kind import Choice, Kind
+from gridveil.planning.release_kind import Choice, Kind
 from gridveil.privacy.exact import exact
 
 _LARGEST = 1000  # epsilon; more is a slip of the pen

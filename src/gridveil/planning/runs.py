@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from gridveil.errors import GridveilError, InputError, NotPrivateWarning
 from gridveil.planning.child import Stopped, Worker
-from gridveil.planning.kind import Choice, Kind, Run, Session
+from gridveil.planning.release_kind import Choice, Kind, Run, Session
 
 _KEPT = 400  # choices
 _PATIENCE = 1.0  # seconds that a run which nobody wants any more may take to end by itself

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from gridveil.errors import InputError, show_exact
-from gridveil.planning.kind import (
+from gridveil.planning.release_kind import (
     Choice,
     Field,
     Kind,

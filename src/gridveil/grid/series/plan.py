@@ -27,13 +27,13 @@ from gridveil.grid.model.ranges import RangeLike, ranges_of
 from gridveil.grid.restoration.rounding import decimals_for
 from gridveil.grid.series.assumptions import assumed, unusual
 from gridveil.grid.series.clock import check_block
-from gridveil.grid.series.facts import MEANS_ALONE, made_up, series_facts
 from gridveil.grid.series.options import METHODS, Series
 from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.grid.series.rebuild import Answers, Box, rebuild
 from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.serve_hours import KEPT, Served, Workers, serve_hours, solve_hours
 from gridveil.grid.series.shares import TYPICAL, planned
+from gridveil.grid.series.statement_facts import MEANS_ALONE, made_up, series_facts
 from gridveil.grid.series.table import LoadSeries
 from gridveil.grid.series.texture import textured
 from gridveil.privacy.account import Account, Budget
