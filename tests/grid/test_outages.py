@@ -267,4 +267,3 @@ def test_solve_on_the_command_line():
     assert json.loads(run("grid", "solve", "rts96-paper", "--json").stdout)["cost"] > 0
     shown = run("grid", "solve", "rts96", "--contingencies", "all", "--emergency", "1.1")
     assert "cut the network apart: 207-208, 307-308" in shown.stdout
-    assert run("grid", "solve", "rts96", "--ac", "--contingencies", "all").exit_code == 2

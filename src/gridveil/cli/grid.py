@@ -219,7 +219,7 @@ def solve(
     """Solve the optimal power flow of a network, or of every model of a population.
 
     In DC by default. With --ac a model counts as served only if a point was found that keeps to
-    power balance and every limit by plain arithmetic.
+    power balance and every limit by plain arithmetic; with outages, after each of them as well.
 
     Example: [cyan]gridveil grid solve rts96 --population models.parquet --json[/]
     """
@@ -229,7 +229,6 @@ def solve(
 
     if ac:
         only_dc = {"--model": model, "--slack-price": slack_price, "--convention": convention}
-        only_dc |= {"--contingencies": outages, "--emergency": emergency}
         check_only_dc({**only_dc, "--workers": workers, "--cluster": cluster})
     wanted = None if outages is None else Certified.read("contingencies", outages)
     check_output(output, PARQUET, (case, population_file))
@@ -245,10 +244,11 @@ def solve(
     models = own_models(network)
     if population_file is not None:
         models = Population.read(population_file, network)
-    if ac:
-        solve_ac(network, models, output=output, plot=plot, as_json=as_json, quiet=quiet)
-        return
     given = Certified(contingencies=wanted, emergency=emergency).outages(network)
+    if ac:
+        how: dict[str, Any] = {"as_json": as_json, "quiet": quiet}
+        solve_ac(network, models, given, output=output, plot=plot, **how)
+        return
     with counted("solving", quiet=quiet or as_json) as progress, _executor(cluster) as executor:
         found = solve_population(
             network,

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from gridveil.grid.model.network import Network
     from gridveil.grid.model.population import Population
     from gridveil.grid.opf.ac.engine import AcSolutions
+    from gridveil.grid.opf.outages import Contingencies
+
+# So many outages are named on the screen; JSON has all of them.
+_NAMED = 10
 
 
 def check_only_dc(given: dict[str, Any]) -> None:
@@ -27,6 +31,7 @@ def check_only_dc(given: dict[str, Any]) -> None:
 def solve_ac(
     network: Network,
     models: Population | None,
+    outages: Contingencies | None,
     *,
     output: Path | None,
     plot: Path | None,
@@ -37,15 +42,18 @@ def solve_ac(
     from gridveil.grid import solve_ac as solved
 
     with counted("solving", quiet=quiet or as_json) as progress:
-        found = solved(network, models, progress=progress)
+        found = solved(network, models, contingencies=outages, progress=progress)
     if output is not None:
         _write(found, output)
     if plot is not None:
         _plot(network, models, found, plot)
     if as_json:
-        print_json(_json(network, found))
+        said = {} if outages is None else _json_after(network, found, outages)
+        print_json({**_json(network, found), **said})
     elif not quiet:
         _show(network, found)
+        for words in [] if outages is None else _after_words(network, found, outages):
+            out().print(plain(words))
 
 
 def _write(found: AcSolutions, path: Path) -> None:
@@ -63,6 +71,8 @@ def _write(found: AcSolutions, path: Path) -> None:
         "dispatch_mw": list(found.dispatch),
         "reactive_mvar": list(found.reactive),
     }
+    if found.after is not None:
+        columns["outages_not_survived"] = (found.after != 0).sum(1)
     pq.write_table(pa.table(columns), path)
 
 
@@ -106,6 +116,48 @@ def _json(network: Network, found: AcSolutions) -> dict[str, Any]:
         shown = map(_number, values[0])
         one[name] = dict(zip(elements.name, shown, strict=True))
     return one
+
+
+def _json_after(network: Network, found: AcSolutions, outages: Contingencies) -> dict[str, Any]:
+    assert found.after is not None
+    names = network.branches.name
+    rows = [
+        {
+            names[line]: _word(status)
+            for line, status in zip(outages.lines, row, strict=True)
+            if status
+        }
+        for row in found.after
+    ]
+    return {
+        "outages": len(outages.lines),
+        "outages_left_out": [names[line] for line in outages.left_out],
+        "not_survived": rows[0] if len(rows) == 1 else rows,
+    }
+
+
+def _after_words(network: Network, found: AcSolutions, outages: Contingencies) -> list[str]:
+    """Say how many models survive all outages, and which outages they do not survive."""
+    assert found.after is not None
+    names, missed = network.branches.name, found.after != 0
+    served = int(found.served.sum())
+    words = [
+        f"{served:,} of {len(found):,} models have a dispatch that survives each of "
+        f"{len(outages.lines):,} outages."
+    ]
+    counts = [(int(n), names[k]) for k, n in zip(outages.lines, missed.sum(0), strict=True) if n]
+    if counts:
+        worst = sorted(counts, key=lambda one: -one[0])[:_NAMED]
+        more = len(counts) - len(worst)
+        words.append(
+            "Outages not survived (in how many models): "
+            + ", ".join(f"{name} ({n:,})" for n, name in worst)
+            + (f", and {more:,} more" if more else "")
+        )
+    if outages.left_out:
+        apart = ", ".join(names[line] for line in outages.left_out)
+        words.append(f"Outages left out, which cut the network apart: {apart}")
+    return words
 
 
 def _show(network: Network, found: AcSolutions) -> None:

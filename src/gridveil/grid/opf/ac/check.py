@@ -31,6 +31,11 @@ class AcModel:
         cost is piecewise linear).
     factor
         The factor that multiplies a unit's cost, used for piecewise-linear ones.
+    live
+        1 for every branch in service, 0 for one that is lost.
+    band
+        After outages (see `secured`): by how much the units' active outputs may differ from those
+        before them, one entry for each outage and unit; otherwise empty.
     """
 
     load: Complex
@@ -43,6 +48,8 @@ class AcModel:
     linear: Floats
     constant: Floats
     factor: Floats
+    live: Floats
+    band: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +82,24 @@ class Misses:
         return bool(self.worst <= SERVED)
 
 
-def flows(numbers: AcNumbers, voltage: Complex) -> tuple[Complex, Complex]:
-    """Compute the complex power that enters every branch at its first and second end, per unit."""
+def flows(
+    numbers: AcNumbers, voltage: Complex, live: Floats | float = 1.0
+) -> tuple[Complex, Complex]:
+    """Compute the complex power that enters every branch at its first and second end, per unit.
+
+    `live` is 0 for a branch that is lost, and 1 for the others.
+    """
     first, second = voltage[numbers.start], voltage[numbers.end]
     at_start = first * (numbers.own_start * first + numbers.across_start * second).conj()
     at_end = second * (numbers.across_end * first + numbers.own_end * second).conj()
-    return at_start, at_end
+    return live * at_start, live * at_end
 
 
 def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
     """Compute by how much a point misses power balance and limits."""
     lines, voltage = numbers.network.branches, point.voltage
     size = np.abs(voltage)
-    at_start, at_end = flows(numbers, voltage)
+    at_start, at_end = flows(numbers, voltage, model.live)
     left = -model.load - (numbers.shunt.conj() * size**2)
     np.add.at(left, numbers.at, point.output)
     np.subtract.at(left, numbers.start, at_start)
@@ -99,12 +111,14 @@ def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
         model.low.real - point.output.real,
         point.output.imag - model.high.imag,
         model.low.imag - point.output.imag,
+        _moved(model, point),
     ]
     # The difference between the end buses; the angle of a phase shifter is not subtracted.
-    angle = np.angle(voltage[numbers.start] * voltage[numbers.end].conj())
+    some, bounded = numbers.bounded, numbers.branches[numbers.bounded]
+    angle = np.angle(voltage[numbers.start[some]] * voltage[numbers.end[some]].conj())
     wide = [
-        angle - np.radians(lines.angle_max[numbers.branches]),
-        np.radians(lines.angle_min[numbers.branches]) - angle,
+        angle - np.radians(lines.angle_max[bounded]),
+        np.radians(lines.angle_min[bounded]) - angle,
     ]
     return Misses(
         mismatch=_most([np.abs(left.real), np.abs(left.imag)]),
@@ -113,6 +127,13 @@ def misses(numbers: AcNumbers, model: AcModel, point: AcPoint) -> Misses:
         output=_most(beyond),
         angle=_most(wide),
     )
+
+
+def _moved(model: AcModel, point: AcPoint) -> Floats:
+    """Compute by how much units are outside their band after outages."""
+    active = point.output.real
+    units = len(active) - len(model.band)
+    return np.abs(active[units:].reshape(-1, units or 1) - active[:units]).ravel() - model.band
 
 
 def _most(parts: list[Floats]) -> float:

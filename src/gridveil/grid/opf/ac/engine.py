@@ -5,6 +5,8 @@ power balance and every limit within `SERVED` per unit. Costs are those of local
 without such a point is solved in the elastic form, which says how far it is from being served; if
 that solve does not finish either, nothing is known.
 
+With outages a model is served if one dispatch was found that survives each of them (`secured`).
+
 Models are solved one after another in this process, each from the point of the one before, with a
 solver of one thread: the same numbers give the same answers.
 """
@@ -12,7 +14,7 @@ solver of one thread: the same numbers give the same answers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -22,7 +24,9 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.ac.check import SERVED, AcModel, AcPoint, Misses, flows, misses
 from gridveil.grid.opf.ac.numbers import AcNumbers, Floats, ac_numbers, to_complex
-from gridveil.grid.opf.ac.programme import Programme
+from gridveil.grid.opf.ac.programme import Answer, Programme, operating_point
+from gridveil.grid.opf.ac.secured import Security
+from gridveil.grid.opf.outages import Contingencies
 
 Ints = NDArray[np.int64]
 Progress = Callable[[int, int], None]
@@ -32,7 +36,8 @@ class AcStatus(IntEnum):
     """What is known about a model."""
 
     SERVED = 0
-    """A point was found that meets power balance and all limits by plain arithmetic."""
+    """A point was found that meets power balance and all limits by plain arithmetic; if outages are
+    listed, so was a point after each of them with the units where they are."""
     NOT_SERVED = 1
     """No such point was found; the shortfall is the least violation that was found."""
     UNKNOWN = 2
@@ -41,7 +46,7 @@ class AcStatus(IntEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AcSolutions:
-    """Solutions of a population's AC models, one row per model.
+    """Solutions of a population's AC models, one row per model: the network before any outage.
 
     Parameters
     ----------
@@ -51,8 +56,8 @@ class AcSolutions:
         $/h of a local optimum; infinite if the model is not served; NaN if nothing is known, or if
         a served model's cost is not known.
     shortfall
-        Total overload (MVA) and missing or surplus power (MW and Mvar) in the elastic form; 0 if
-        the model is served.
+        Total overload (MVA) and missing or surplus power (MW and Mvar) in the elastic form, after
+        outages too; 0 if the model is served.
     miss
         The worst miss of the point found, per unit, by plain arithmetic.
     mismatch
@@ -65,6 +70,10 @@ class AcSolutions:
         MVA on each branch, the larger of its two ends.
     losses
         Total losses in MW.
+    after
+        An `AcStatus` for every model (row) and listed outage, with the units where the dispatch has
+        them; None without outages. If a model is not served, the dispatch is that of the elastic
+        form.
     """
 
     status: Ints
@@ -78,6 +87,7 @@ class AcSolutions:
     reactive: Floats
     flow: Floats
     losses: Floats
+    after: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.status)
@@ -134,21 +144,40 @@ class AcModels:
             linear=linear * base,
             constant=constant,
             factor=scale,
+            live=np.ones(len(some)),
+            band=np.zeros(0),
         )
 
 
 class AcEngine:
-    """An AC solver for one network; its programmes are built when they are first needed."""
+    """An AC solver for one network; its programmes are built when they are first needed.
 
-    def __init__(self, network: Network) -> None:
+    Parameters
+    ----------
+    network
+        The network.
+    contingencies
+        Outages that every model's dispatch must survive.
+    """
+
+    def __init__(self, network: Network, contingencies: Contingencies | None = None) -> None:
         self.numbers = ac_numbers(network)
-        self._programmes: dict[bool, Programme] = {}
+        self._security = None if contingencies is None else Security(self.numbers, contingencies)
+        self._programmes: dict[tuple[bool, int], Programme] = {}
 
-    def programme(self, *, elastic: bool) -> Programme:
-        """Return the strict or the elastic programme, built on first use."""
-        if elastic not in self._programmes:
-            self._programmes[elastic] = Programme(self.numbers, elastic=elastic)
-        return self._programmes[elastic]
+    def programme(self, *, elastic: bool, outages: int = 0) -> Programme:
+        """Return the strict or the elastic programme, built on first use.
+
+        `outages` is how many outages it holds beside the network as it is.
+        """
+        if (elastic, outages) not in self._programmes:
+            numbers = self.numbers
+            if self._security is not None:
+                numbers = self._security.stack(outages)
+            self._programmes[elastic, outages] = Programme(
+                numbers, elastic=elastic, outages=outages
+            )
+        return self._programmes[elastic, outages]
 
     def solve(
         self, population: Population | None = None, *, progress: Progress | None = None
@@ -158,36 +187,76 @@ class AcEngine:
         models.population.check_shapes(self.numbers.network)
         found, start = [], None
         for place in range(len(models)):
-            one, start = self._one(models[place], start)
+            if self._security is None:
+                one, start = self._one(self.numbers, models[place], 0, start)
+            else:
+                one, start = self._secured(self._security, models[place], start)
             found.append(one)
             if progress is not None:
                 progress(place + 1, len(models))
         return _joined(self.numbers, found)
 
-    def _one(self, model: AcModel, start: Floats | None) -> tuple[_Found, Floats | None]:
-        strict = self.programme(elastic=False)
+    def _one(
+        self, numbers: AcNumbers, model: AcModel, outages: int, start: Floats | None
+    ) -> tuple[_Found, Floats | None]:
+        """Solve one model; return what was found, and where to start the next one."""
+        strict = self.programme(elastic=False, outages=outages)
         answer = strict.solve(model, start)
-        seen = misses(self.numbers, model, answer.point)
+        seen = misses(numbers, model, answer.point)
         if answer.finished and seen.serves:
-            return _Found(AcStatus.SERVED, answer.value, 0.0, seen, answer.point), answer.state
+            return _found(AcStatus.SERVED, answer, seen), answer.state
         # How far is it from being served? If the elastic point serves it, start from there.
-        elastic = self.programme(elastic=True).solve(model)
-        near = misses(self.numbers, model, elastic.point)
+        elastic = self.programme(elastic=True, outages=outages).solve(model)
+        near = misses(numbers, model, elastic.point)
         if near.serves:
             for begin in (elastic.state, None):
                 again = strict.solve(model, begin)
-                after = misses(self.numbers, model, again.point)
+                after = misses(numbers, model, again.point)
                 if again.finished and after.serves:
-                    return _Found(AcStatus.SERVED, again.value, 0.0, after, again.point), start
-            return _Found(AcStatus.SERVED, np.nan, 0.0, near, elastic.point), start
+                    return _found(AcStatus.SERVED, again, after), start
+            return replace(_found(AcStatus.SERVED, elastic, near), cost=np.nan), start
         if elastic.finished and elastic.value > SERVED:
-            short = elastic.value * self.numbers.base
-            return _Found(AcStatus.NOT_SERVED, np.inf, short, near, elastic.point), start
-        return _Found(AcStatus.UNKNOWN, np.nan, np.nan, near, elastic.point), start
+            short = elastic.value * numbers.base
+            found = _found(AcStatus.NOT_SERVED, elastic, near)
+            return replace(found, cost=np.inf, shortfall=short), start
+        found = _found(AcStatus.UNKNOWN, elastic, near)
+        return replace(found, cost=np.nan, shortfall=np.nan), start
+
+    def _secured(
+        self, security: Security, model: AcModel, start: Floats | None
+    ) -> tuple[_Found, Floats | None]:
+        """Solve one model with outages."""
+        found, following = None, start
+
+        def solve(
+            numbers: AcNumbers, together: AcModel, outages: int, begin: Floats | None
+        ) -> tuple[bool, Floats]:
+            nonlocal found, following
+            found, following = self._one(numbers, together, outages, begin)
+            return found.status == AcStatus.SERVED, found.state
+
+        served = security.secure(model, solve, start)
+        assert found is not None
+        state = security.split(found.state)[0]
+        after = np.full(len(security), AcStatus.SERVED)
+        if not served:
+            before = misses(self.numbers, model, operating_point(self.numbers, state))
+            if before.serves:
+                short = np.array(security.look(model, state))
+            else:
+                unknown = found.status == AcStatus.UNKNOWN
+                short = np.full(len(after), np.nan if unknown else 1.0)
+            after[short != 0] = AcStatus.NOT_SERVED
+            after[np.isnan(short)] = AcStatus.UNKNOWN
+        return replace(found, point=operating_point(self.numbers, state), after=after), following
 
 
 def solve_ac(
-    network: Network, population: Population | None = None, *, progress: Progress | None = None
+    network: Network,
+    population: Population | None = None,
+    *,
+    contingencies: Contingencies | None = None,
+    progress: Progress | None = None,
 ) -> AcSolutions:
     """Solve the AC optimal power flow of every model of a population.
 
@@ -198,6 +267,9 @@ def solve_ac(
     population
         The models; by default one, the network as it is. A load's factor multiplies its active and
         its reactive power.
+    contingencies
+        Outages that one dispatch of a model must survive, each with the units about where they are
+        (`gridveil.grid.contingencies`).
     progress
         Called after every model with the number of models done and the number of all models.
 
@@ -206,7 +278,7 @@ def solve_ac(
     InputError
         If CasADi is not installed, or if numbers that AC needs are missing: it names them all.
     """
-    return AcEngine(network).solve(population, progress=progress)
+    return AcEngine(network, contingencies).solve(population, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +288,12 @@ class _Found:
     shortfall: float
     seen: Misses
     point: AcPoint
+    state: Floats
+    after: Ints | None = None
+
+
+def _found(status: AcStatus, answer: Answer, seen: Misses) -> _Found:
+    return _Found(status, answer.value, 0.0, seen, answer.point, answer.state)
 
 
 def _joined(numbers: AcNumbers, found: list[_Found]) -> AcSolutions:
@@ -245,4 +323,5 @@ def _joined(numbers: AcNumbers, found: list[_Found]) -> AcSolutions:
         reactive,
         flow,
         losses,
+        np.array([one.after for one in found]) if found and found[0].after is not None else None,
     )

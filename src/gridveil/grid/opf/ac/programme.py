@@ -9,7 +9,12 @@ so that one solver function serves a whole population. Two forms:
   those that would hold the voltages. Any voltages within their limits are a feasible point, so it
   always has a solution.
 
-Rows of ratings are squares of powers, ``p^2 + q^2 <= (rating + overload)^2``.
+Rows of ratings are squares of powers, ``p^2 + q^2 <= (rating + overload)^2``. Branches can be lost:
+whether they are live is a parameter too.
+
+**Outages.** The numbers may hold a network several times over (see `secured`): as it is and after
+outages. Then units stay within a band of their outputs before the outage, and only the outputs
+before it cost anything.
 """
 
 from __future__ import annotations
@@ -79,15 +84,21 @@ class Answer:
 
 
 class Programme:
-    """One network's AC optimal power flow, strict or elastic; IPOPT takes at most `steps` steps."""
+    """One network's AC optimal power flow, strict or elastic; IPOPT takes at most `steps` steps.
 
-    def __init__(self, numbers: AcNumbers, *, elastic: bool, steps: int | None = None) -> None:
+    `outages` is how many more times the numbers hold the network.
+    """
+
+    def __init__(
+        self, numbers: AcNumbers, *, elastic: bool, steps: int | None = None, outages: int = 0
+    ) -> None:
         ca = casadi()
         self.numbers = numbers
         self._elastic = elastic
         n, g, m = len(numbers.buses), len(numbers.units), len(numbers.limited)
+        own = g // (1 + outages)
         units = numbers.network.generators
-        points = (units.points[place] for place in numbers.units)
+        points = (units.points[place] for place in numbers.units[:own])
         curves = {k: curve for k, curve in enumerate(points) if curve is not None}
         self._curves = {} if elastic else curves
         self._curved = list(self._curves)
@@ -96,8 +107,9 @@ class Programme:
         height = ca.SX.sym("height", len(self._curved))
         pd, qd, rating = ca.SX.sym("pd", n), ca.SX.sym("qd", n), ca.SX.sym("rating", m)
         square, slope = ca.SX.sym("square", g), ca.SX.sym("slope", g)
-        factor = ca.SX.sym("factor", len(self._curved))
-        variables, given = [angle, size, p, q, height], [pd, qd, rating, square, slope, factor]
+        factor, live = ca.SX.sym("factor", len(self._curved)), ca.SX.sym("live", len(numbers.start))
+        variables = [angle, size, p, q, height]
+        given = [pd, qd, rating, square, slope, factor, live]
         over, lack = ca.SX.zeros(m), [ca.SX.zeros(n)] * 4
         if elastic:
             over = ca.SX.sym("over", m)
@@ -106,7 +118,8 @@ class Programme:
             aim = ca.sum1(over) + sum(ca.sum1(one) for one in lack)
         else:
             aim = ca.sum1(square * p**2 + slope * p) + ca.dot(factor, height)
-        p1, q1, p2, q2, apart = _flows(ca, numbers, angle, size)
+        *ends, apart = _flows(ca, numbers, angle, size)
+        p1, q1, p2, q2 = (live * end for end in ends)
         at_start, at_end, at = (
             _incidence(ca, places, n) for places in (numbers.start, numbers.end, numbers.at)
         )
@@ -126,6 +139,7 @@ class Programme:
             steep = np.diff(curve[:, 1]) / np.diff(curve[:, 0])
             start = curve[:-1, 1] - steep * curve[:-1, 0]
             rows.append(ca.DM(steep * numbers.base) * p[k] + ca.DM(start) - height[place])
+        rows += [p[own * k : own * (k + 1)] - p[:own] for k in range(1, 1 + outages)]
         problem = {
             "x": ca.vertcat(*variables),
             "p": ca.vertcat(*given),
@@ -146,11 +160,17 @@ class Programme:
         given = np.concatenate(
             [
                 *(model.load.real, model.load.imag, model.rating[numbers.limited]),
-                *(model.quadratic, model.linear, model.factor[self._curved]),
+                *(model.quadratic, model.linear, model.factor[self._curved], model.live),
             ]
         )
+        lowest, highest = self._ends
         found = self._solver(
-            x0=state, p=given, lbx=low, ubx=high, lbg=self._ends[0], ubg=self._ends[1]
+            x0=state,
+            p=given,
+            lbx=low,
+            ubx=high,
+            lbg=np.concatenate([lowest, -model.band]),
+            ubg=np.concatenate([highest, model.band]),
         )
         status = self._solver.stats()["return_status"]
         x, value = _array(found["x"]), float(found["f"])
@@ -161,12 +181,10 @@ class Programme:
         saved = np.zeros(len(numbers.branches))
         saved[numbers.limited] = -by_given[2 * n : 2 * n + m]
         outputs = to_complex(*by_bound[2 * n : 2 * (n + g)].reshape(2, g))
-        voltage = to_complex(x[n : 2 * n] * np.cos(x[:n]), x[n : 2 * n] * np.sin(x[:n]))
-        output = to_complex(*x[2 * n : 2 * (n + g)].reshape(2, g))
         return Answer(
             status in _FINISHED,
             value,
-            AcPoint(voltage, output),
+            operating_point(numbers, x[: 2 * (n + g)]),
             x[: 2 * (n + g)],
             to_complex(*by_given[: 2 * n].reshape(2, n)),
             saved,
@@ -199,6 +217,13 @@ class Programme:
         outputs = state[2 * n : 2 * n + g] * self.numbers.base
         heights = [cost_at(curve, outputs[k]) for k, curve in self._curves.items()]
         return np.concatenate([state[: 2 * (n + g)], heights, np.full(self._slacks, _NUDGE)])
+
+
+def operating_point(numbers: AcNumbers, state: Floats) -> AcPoint:
+    """Return the voltages and outputs of a state (see `Answer`)."""
+    n, g = len(numbers.buses), len(numbers.units)
+    voltage = to_complex(state[n : 2 * n] * np.cos(state[:n]), state[n : 2 * n] * np.sin(state[:n]))
+    return AcPoint(voltage, to_complex(*state[2 * n :].reshape(2, g)))
 
 
 def _flows(ca: Any, numbers: AcNumbers, angle: Any, size: Any) -> tuple[Any, ...]:
