@@ -143,6 +143,7 @@ SECRETS = {
         Secret("capacity-after-outages", ("capacity",), {"contingencies": "all"}),
         Secret("load-after-outages", ("load",), {"contingencies": "all", "emergency": 1.5}),
         Secret("capacity-in-ac", ("capacity",), {"ac": True}),
+        Secret("capacity-in-ac-after-outages", ("capacity",), {"ac": True, "contingencies": "all"}),
         Secret("load-in-ac", ("load",), {"ac": True, "power_factor": 0.95}),
         Secret("load-and-reactive-in-ac", ("load", "reactive_load"), {"ac": True}),
         Secret("generator-limit-in-ac", ("generator_limit",), {"ac": True}),

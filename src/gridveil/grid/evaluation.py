@@ -26,7 +26,7 @@ from gridveil.grid.model.population import Population, sample_like
 from gridveil.grid.model.problem import with_linear_costs
 from gridveil.grid.model.selection import Declared, pairs
 from gridveil.grid.model_errors import AcErrors, ModelErrors, Reference, ac_errors, controls
-from gridveil.grid.opf.outages import contingencies
+from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture
 from gridveil.grid.release import KIND, POPULATION_FILE
 from gridveil.privacy.statement import Statement
@@ -89,6 +89,8 @@ class Evaluation:
     secured
         Errors on both with dispatches that survive every listed outage, if there are any: models
         that the real network can serve so.
+    secured_in_ac
+        The same in AC, if the release was certified in AC.
     """
 
     parameters: tuple[ParameterError, ...]
@@ -103,6 +105,7 @@ class Evaluation:
     pictures: tuple[Picture, ...] = field(repr=False, default=())
     ac: tuple[AcErrors, AcErrors] | None = None
     secured: tuple[ModelErrors, ModelErrors] | None = None
+    secured_in_ac: tuple[AcErrors, AcErrors] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Everything, marked as the owner's."""
@@ -117,6 +120,9 @@ class Evaluation:
             "penalty": self.penalty,
             "ac": None if self.ac is None else [one.to_json() for one in self.ac],
             "secured": None if self.secured is None else [_plain(one) for one in self.secured],
+            "secured_in_ac": None
+            if self.secured_in_ac is None
+            else [one.to_json() for one in self.secured_in_ac],
             "inference": [asdict(one) for one in self.inference],
         }
 
@@ -180,9 +186,18 @@ def evaluate(
     def errors(reference: Reference, network: Network) -> ModelErrors:
         return reference.errors(network, penalty=penalty, adequate=adequate)
 
-    def secured(models: Population) -> Reference:
-        wanted, rated = settings["contingencies"], settings["emergency"]
-        return Reference(real, models, contingencies(released, wanted, rated))
+    outages = None
+    if settings.get("contingencies"):
+        outages = contingencies(released, settings["contingencies"], settings["emergency"])
+
+    def in_ac(after: Contingencies | None) -> tuple[AcErrors, AcErrors] | None:
+        if not settings.get("ac"):
+            return None
+        first, second = (ac_errors(real, released, one, after) for one in (population, others))
+        return first, second
+
+    def secured(models: Population) -> ModelErrors:
+        return errors(Reference(real, models, outages), released)
 
     curved = "cost" in parameters and has_curves(given.generators, declared.chosen(given, "cost"))
     unseen_by = Reference(real, others)
@@ -200,12 +215,9 @@ def evaluate(
         ),
         _inference(real, released, statement, declared),
         tuple(values_picture(name, *pairs(real, released, name, declared)) for name in parameters),
-        (ac_errors(real, released, population), ac_errors(real, released, others))
-        if settings.get("ac")
-        else None,
-        (errors(secured(population), released), errors(secured(others), released))
-        if settings.get("contingencies")
-        else None,
+        in_ac(None),
+        None if outages is None else (secured(population), secured(others)),
+        None if outages is None else in_ac(outages),
     )
 
 

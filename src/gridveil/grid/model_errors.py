@@ -175,9 +175,16 @@ class AcErrors:
         return {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
 
 
-def ac_errors(real: Network, released: Network, models: Population) -> AcErrors:
-    """Solve models on both networks, and compare."""
-    ours, theirs = solve_ac(real, models), solve_ac(released, models)
+def ac_errors(
+    real: Network,
+    released: Network,
+    models: Population,
+    contingencies: Contingencies | None = None,
+) -> AcErrors:
+    """Solve models on both networks, and compare; with outages, dispatches that survive them."""
+    ours, theirs = (
+        solve_ac(network, models, contingencies=contingencies) for network in (real, released)
+    )
     compared, both = ours.served, ours.served & theirs.served
     return AcErrors(
         int(compared.sum()),

@@ -124,8 +124,7 @@ def model_rows(found: Evaluation) -> list[tuple[str, ModelErrors]]:
     """The errors on models, each with its name."""
     beside = list(found.controls)
     if found.secured is not None:
-        after = f"after {found.statement.body['settings']['outages']:,} outages"
-        names = (f"population, {after}", f"never seen, {after}")
+        names = (f"population, {_after(found)}", f"never seen, {_after(found)}")
         beside = [*zip(names, found.secured, strict=True), *beside]
     if found.population_with_curves is None or found.unseen_with_curves is None:
         return [("population", found.population), ("never seen", found.unseen), *beside]
@@ -138,8 +137,15 @@ def model_rows(found: Evaluation) -> list[tuple[str, ModelErrors]]:
     ]
 
 
+def _after(found: Evaluation) -> str:
+    return f"after {found.statement.body['settings']['outages']:,} outages"
+
+
 def ac_rows(found: Evaluation) -> list[tuple[str, ...]]:
     """The errors in AC, in the order of `AC_COLUMNS`; none if it was not certified in AC."""
+    names = ["population", "never seen"]
+    if found.secured_in_ac is not None:
+        names += [f"{name}, {_after(found)}" for name in names]
     return [
         (
             name,
@@ -149,7 +155,7 @@ def ac_rows(found: Evaluation) -> list[tuple[str, ...]]:
             figure(one.voltage_error, ".4f"),
             figure(one.loss_error, ".2f", "%"),
         )
-        for name, one in zip(("population", "never seen"), found.ac or (), strict=False)
+        for name, one in zip(names, (*(found.ac or ()), *(found.secured_in_ac or ())), strict=False)
     ]
 
 

@@ -121,6 +121,13 @@ class GridRelease(Release):
             return None
         return solve_ac(self.data, self.population)
 
+    @cached_property
+    def secured_in_ac(self) -> AcSolutions | None:
+        """The same with dispatches that survive the listed outages, if there are any."""
+        given = self._outages(self.data)
+        some = given is not None and self.in_ac is not None
+        return solve_ac(self.data, self.population, contingencies=given) if some else None
+
     def sections(self) -> tuple[Section, ...]:
         """A map of the released network, and what the models do on it."""
         return grid_sections(self.data, self.public, self.values, self.population, self.solutions)
@@ -132,7 +139,7 @@ class GridRelease(Release):
         if self.secured is not None:
             words.append(survived_words(self.secured, self.statement.body["settings"]["outages"]))
         if self.in_ac is not None:
-            words.append(ac_words(self.data, self.in_ac))
+            words += ac_words(self.data, self.in_ac, self.secured_in_ac)
         return *super().quality(), *words
 
     def loading(self) -> tuple[Snippet, ...]:
@@ -220,9 +227,8 @@ class GridPlan(Plan[GridRelease]):
     @cached_property
     def assumed(self) -> dict[str, str]:
         """See `Plan.assumed`."""
-        known = self.problem, self.terms.adjacency, self.prepared
-        found = assumed(*known, self.declared, self.left_out)
-        return found | self.options.assumed(self.problem)
+        known = self.problem, self.terms.adjacency, self.prepared, self.declared, self.left_out
+        return assumed(*known) | self.options.assumed(self.problem)
 
     @cached_property
     def unusual(self) -> tuple[str, ...]:
@@ -266,8 +272,7 @@ def release(
     network, population, epsilon, alpha, method, options
         As in `plan`: what is private, the guarantee, and how the release is made.
     dataset
-        The ledger's name for the data, which is in the statement. It may be left out once the
-        ledger knows the data.
+        The ledger's name for the data, which is in the statement; optional once it is known.
     distinct
         Why this is not the data of another dataset that it looks like; the ledger keeps it.
     ledger
@@ -322,10 +327,9 @@ def plan(
     epsilon
         The guarantee: 1, 0.5, "1/3".
     alpha
-        How far one entry may move between neighbours, in MW (costs: $/MWh, reactive loads: Mvar);
-        or as a share of its
-        own value, ``"20%"``. One for all, or one for each parameter. It may differ by public class:
-        ``{"380kV": 100, "kind=transformer": 50, "others": 20}``, the first that fits counts.
+        How far one entry may move between neighbours, in MW (costs: $/MWh, reactive loads: Mvar) or
+        as a share of its own value, ``"20%"``. One for all, or one for each parameter; it may
+        differ by public class: ``{"380kV": 100, "others": 20}``, the first that fits counts.
     method
         ``"certified"`` (all epsilon on the data, every model served), ``"paper"`` (the paper's
         algorithm with correct noise) or ``"laplace"`` (noise and clipping only); or its options,

@@ -233,8 +233,14 @@ def survived_words(found: Solutions, outages: int) -> str:
     )
 
 
-def ac_words(network: Network, found: AcSolutions) -> str:
-    """How many models the released network serves in AC, with which voltages and loadings."""
+def ac_words(network: Network, found: AcSolutions, after: AcSolutions | None) -> list[str]:
+    """How many models the released network serves in AC, and after outages if there are any."""
+    words = [_in_ac(network, found)]
+    return words if after is None else [*words, _survived_in_ac(after)]
+
+
+def _in_ac(network: Network, found: AcSolutions) -> str:
+    """How many models are served in AC, with which voltages and loadings."""
     served = found.served
     words = f"It serves {int(served.sum()):,} of {len(found):,} models in AC power flow"
     if not served.any():
@@ -245,6 +251,20 @@ def ac_words(network: Network, found: AcSolutions) -> str:
         f"{words}, at voltages from {np.nanmin(voltage):.3f} to {np.nanmax(voltage):.3f} per unit, "
         f"with at most {load:.0f}% of any rating (MVA)."
     )
+
+
+def _survived_in_ac(found: AcSolutions) -> str:
+    """How many models the released network serves in AC after outages, and how many pairs fail."""
+    assert found.after is not None
+    models, outages = found.after.shape
+    words = (
+        f"It serves {int(found.served.sum()):,} of {models:,} models in AC with one dispatch that "
+        f"survives each of {outages:,} listed outages"
+    )
+    missed = int((found.after != 0).sum())
+    if not missed:
+        return f"{words}."
+    return f"{words}; of {models * outages:,} pairs of a model and an outage {missed:,} fail."
 
 
 def _distribution(public: PublicNetwork, values: Floats, name: str) -> Picture:

@@ -328,7 +328,7 @@ class Certified(Method):
             None if self.ac else 0.0,
             {
                 **trouble_in_ac,
-                **({} if given is None else _facts(given)),
+                **({} if given is None else _facts(given, ac=self.ac and not trouble_in_ac)),
                 **({"capacity_is": "MVA" if self.ac else "MW"} if lines_in(task.problem) else {}),
                 "models_not_served": len(served.unserved),
                 "models_served_without_margin": served.without_margin,
@@ -364,11 +364,12 @@ def _numbers(given: Contingencies) -> tuple[int, ...]:
     return tuple(place + 1 for place in sorted((*given.lines, *given.left_out)))
 
 
-def _facts(given: Contingencies) -> dict[str, Any]:
+def _facts(given: Contingencies, *, ac: bool) -> dict[str, Any]:
     """Return the statement's entries about outages; branches by their number in the network."""
     return {
         "outages": len(given.lines),
         "outages_left_out": [place + 1 for place in given.left_out],
+        "outages_are_in": "DC and AC" if ac else "DC",
     }
 
 

@@ -6,6 +6,9 @@ missed. Its multipliers are its slopes, and make cuts in the same master problem
 not convex, so a cut may cut off too much or too little: models are checked again after each round,
 and the last check decides.
 
+With outages a model is served if one dispatch survives each of them (`opf/ac/secured`), and the
+shortfall is that of the model together with the outages that are critical.
+
 This reads released and public data only. There is no argument for anything else.
 """
 
@@ -19,20 +22,18 @@ from numpy.typing import NDArray
 from gridveil.grid.io.dispatch import REACTIVE
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.opf.ac.check import AcModel, AcPoint, misses
+from gridveil.grid.opf.ac.check import AcModel, misses
 from gridveil.grid.opf.ac.engine import AcModels
 from gridveil.grid.opf.ac.numbers import AcNumbers, ac_numbers
-from gridveil.grid.opf.ac.programme import Answer, Programme
+from gridveil.grid.opf.ac.programme import Answer, Programme, operating_point
+from gridveil.grid.opf.ac.secured import LEAST, QUICK, Security
 from gridveil.grid.opf.engine import Solutions
+from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.oracle import Look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# The shortfall of a model that is not served is at least this (p.u.), however small it was found.
-_LEAST = 1e-5
-# If the strict form finds no point in this many steps, the elastic one is solved.
-_QUICK = 40
 # Smaller slopes come from the solver's tolerance. If all are smaller, no released value helps.
 _FLAT = 0.02
 
@@ -46,17 +47,26 @@ class AcOracle:
         What is released, with the public network.
     models
         The models.
+    contingencies
+        Outages that every model's dispatch must survive.
     """
 
     words = "serving every model in AC"
 
-    def __init__(self, problem: ReleaseProblem, models: Population) -> None:
+    def __init__(
+        self,
+        problem: ReleaseProblem,
+        models: Population,
+        contingencies: Contingencies | None = None,
+    ) -> None:
         self._problem = problem
         self._models = models
-        self._elastic: Programme | None = None
-        self._quick: Programme | None = None
+        self._contingencies = contingencies
+        self._first: AcNumbers | None = None
+        self._security: Security | None = None
+        self._programmes: dict[tuple[bool, int], Programme] = {}
         self._hope = True
-        self._points: dict[int, AcPoint] = {}
+        self._served: dict[int, Floats] = {}
         self._states: dict[int, Floats] = {}
         self._last: Floats | None = None
 
@@ -69,14 +79,13 @@ class AcOracle:
         value = np.zeros(len(places))
         for row, k in enumerate(places.tolist()):
             model = every[k]
-            known = self._points.get(k)
-            if known is not None and misses(numbers, model, known).serves:
-                continue  # the point that was found before still serves it
-            answer = self._solve(numbers, model, k)
-            if misses(numbers, model, answer.point).serves:
-                self._points[k] = answer.point
-            elif answer.finished:
-                value[row] = max(answer.value, _LEAST) * numbers.base
+            if self._still_served(numbers, model, k):
+                continue
+            served, answer = self._solve(numbers, model, k)
+            if served:
+                continue
+            if answer.finished:
+                value[row] = max(answer.value, LEAST) * numbers.base
                 prices.put(row, answer)
             else:
                 value[row] = np.nan
@@ -88,35 +97,79 @@ class AcOracle:
 
     def _numbers(self, values: Floats) -> AcNumbers:
         network = self._problem.public.with_values(values)
-        if self._elastic is None:
-            numbers = ac_numbers(network)
-            self._elastic = Programme(numbers, elastic=True)
-            self._quick = Programme(numbers, elastic=False, steps=_QUICK)
+        if self._first is None:
+            self._first = ac_numbers(network)
+            if self._contingencies is not None:
+                self._security = Security(self._first, self._contingencies)
         # The programmes stay the same: loads, limits and ratings are parameters of them.
-        return replace(self._elastic.numbers, network=network)
+        return replace(self._first, network=network)
 
-    def _solve(self, numbers: AcNumbers, model: AcModel, k: int) -> Answer:
+    def _still_served(self, numbers: AcNumbers, model: AcModel, k: int) -> bool:
+        """Say whether the point found before still serves a model."""
+        known = self._served.get(k)
+        if known is None or not misses(numbers, model, operating_point(numbers, known)).serves:
+            return False
+        return self._security is None or self._security.survives(model, known, k)
+
+    def _solve(self, numbers: AcNumbers, model: AcModel, k: int) -> tuple[bool, Answer]:
         """Find a point that serves the model, or else solve the elastic form.
 
-        The strict form without costs finds a point in a quarter of the time; it is tried as long
-        as models are served. Solves start from this model's last state, or that of the last model;
-        if that does not finish, from the default. All states depend on public and released values
-        only.
+        Solves start from this model's last state, or that of the last model. All states depend on
+        public and released values only.
         """
-        assert self._quick is not None
-        assert self._elastic is not None
-        start = self._states.get(k, self._last)
-        if self._hope:
-            free = {name: 0.0 * getattr(model, name) for name in ("quadratic", "linear", "factor")}
-            answer = self._quick.solve(replace(model, **free), start)
-        if not (self._hope and misses(numbers, model, answer.point).serves):
-            answer = self._elastic.solve(model, start)
-            if not answer.finished and start is not None:
-                answer = self._elastic.solve(model)
-            self._hope = misses(numbers, model, answer.point).serves
+        start, security = self._states.get(k, self._last), self._security
+        if security is None:
+            served, answer = self._one(numbers, model, 0, start)
+            before = answer.state
+        else:
+            found: list[Answer] = []
+
+            def solve(
+                stack: AcNumbers, together: AcModel, outages: int, begin: Floats | None
+            ) -> tuple[bool, Floats]:
+                serves, one = self._one(stack, together, outages, begin)
+                found.append(one)
+                return serves, one.state
+
+            served = security.secure(model, solve, start, known=k)
+            answer = security.fold(found[-1])
+            before = security.split(answer.state)[0]
+        if served:
+            self._served[k] = before
         if answer.finished:
             self._states[k] = self._last = answer.state
-        return answer
+        return served, answer
+
+    def _one(
+        self, numbers: AcNumbers, model: AcModel, outages: int, start: Floats | None
+    ) -> tuple[bool, Answer]:
+        """Solve one model, or one together with outages.
+
+        The strict form without costs finds a point in a quarter of the time; it is tried as long
+        as models are served. If no solve from the start ends, one from the default is tried.
+        """
+        if self._hope:
+            free = {name: 0.0 * getattr(model, name) for name in ("quadratic", "linear", "factor")}
+            quick = self._programme(elastic=False, outages=outages)
+            answer = quick.solve(replace(model, **free), start)
+            if misses(numbers, model, answer.point).serves:
+                return True, answer
+        elastic = self._programme(elastic=True, outages=outages)
+        answer = elastic.solve(model, start)
+        if not answer.finished and start is not None:
+            answer = elastic.solve(model)
+        self._hope = misses(numbers, model, answer.point).serves
+        return self._hope, answer
+
+    def _programme(self, *, elastic: bool, outages: int) -> Programme:
+        if (elastic, outages) not in self._programmes:
+            assert self._first is not None
+            stack = self._first if self._security is None else self._security.stack(outages)
+            steps = None if elastic else QUICK
+            self._programmes[elastic, outages] = Programme(
+                stack, elastic=elastic, steps=steps, outages=outages
+            )
+        return self._programmes[elastic, outages]
 
     def _slope(self, prices: _Prices, some: Ints) -> Floats:
         public, models = self._problem.public, take(self._models, some)

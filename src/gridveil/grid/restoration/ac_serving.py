@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population, sample_like, take
 from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim
 from gridveil.grid.restoration.oracle import Oracle
@@ -50,7 +51,9 @@ class Drawn:
     not_served: int
 
 
-def serve_in_ac(search: Search, dc: Oracle, noise: Floats) -> Drawn:
+def serve_in_ac(
+    search: Search, dc: Oracle, noise: Floats, contingencies: Contingencies | None = None
+) -> Drawn:
     """Continue a search whose values serve all models in DC until they serve them in AC as well.
 
     Parameters
@@ -61,10 +64,13 @@ def serve_in_ac(search: Search, dc: Oracle, noise: Floats) -> Drawn:
         The population's shortfalls in DC, with the margin.
     noise
         The scale of each entry's noise.
+    contingencies
+        Outages that every model's dispatch must survive in AC too.
     """
     own = search.problem.models.size
     models, draws = _drawn(search.problem)
-    ac, whole, start = AcOracle(search.problem, models), search.aim, search.values
+    ac = AcOracle(search.problem, models, contingencies)
+    whole, start = search.aim, search.values
     known, widths = np.arange(own), iter(_WIDTHS)
     search.deep, search.lost, search.behind = False, set(), _BEHIND * noise
     search.aim = _around(start, next(widths) * noise, whole, search)

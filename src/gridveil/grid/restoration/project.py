@@ -11,7 +11,8 @@ also serve it with larger ones, so the population itself is served as well.
 **AC.** On request, models must be served in AC too (see `ac_serving`).
 
 **Outages.** On request, one dispatch of a model must also survive every listed outage: these are
-more limits in the same shortfall (see `opf/outages`), which stays convex.
+more limits in the same shortfall (see `opf/outages`), which stays convex. In AC too, if both are
+asked for.
 
 **Depth.** With `deep`, values go behind the edge of what serves a model (see `search`). If that
 leaves more models without service or margin than cuts on the edge do, the latter are used.
@@ -101,7 +102,7 @@ def serve(
     ac
         The scale of each entry's noise, to serve every model in AC too; None for DC alone.
     contingencies
-        Outages that every model's dispatch must survive, in DC.
+        Outages that every model's dispatch must survive, in DC and, if asked for, in AC.
     progress
         Called with progress messages.
 
@@ -151,8 +152,9 @@ class _InDc:
     def served_in_ac(self, noise: Floats) -> Served:
         """Continue until the models are served in AC too."""
         problem = self._search.problem
-        drawn = serve_in_ac(self._search, self._oracle, noise)
-        oracles = self._asking(problem.models), AcOracle(problem, problem.models)
+        drawn = serve_in_ac(self._search, self._oracle, noise, self._contingencies)
+        in_ac = AcOracle(problem, problem.models, self._contingencies)
+        oracles = self._asking(problem.models), in_ac
         return replace(self._served(*oracles), drawn=drawn)
 
     def _asking(self, models: Population) -> Oracle:
