@@ -8,6 +8,10 @@ network; the release without outages (the control) and with them. Columns: model
 and never seen with a dispatch that survives every outage, of those for which the real network has
 one; errors of their cost (one dispatch for all outages), of the cost without outages, and of the
 capacities.
+
+With `--ac` all of it is in AC, and there are two controls: certified in AC without outages, and
+with outages in DC alone. `--but` leaves outages out, such as those that the real network does not
+survive.
 """
 
 from __future__ import annotations
@@ -44,6 +48,12 @@ def off(found, real):
     return 100 * np.abs(found.cost[both] / real.cost[both] - 1).mean() if both.any() else np.nan
 
 
+def solve(network, models, ac, outages=None):
+    """Solve models in DC or AC; models that are not served have no finite cost."""
+    how = gg.solve_ac if ac else gg.solve_population
+    return how(network, models, contingencies=outages)
+
+
 def row(cells):
     """Print one row of the table."""
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
@@ -59,20 +69,26 @@ def rows_of(name, rated, chosen):
         )
         for seed in (0, 1)
     ]
-    outages = gg.contingencies(network, "all", chosen.emergency)
-    real = [gg.solve_population(network, models, contingencies=outages) for models in sets]
-    plain = gg.solve_population(network, sets[0])
+    every = gg.contingencies(network, "all", chosen.emergency)
+    names = [network.branches.name[line] for line in every.lines]
+    wanted = [name for name in names if name not in chosen.but.split(",")]
+    outages = gg.contingencies(network, wanted, chosen.emergency)
+    real = [solve(network, models, chosen.ac, outages) for models in sets]
+    plain = solve(network, sets[0], chosen.ac)
     survive = [np.isfinite(one.cost) for one in real]
     label = name if rated == 1 else f"{name} at {rated:.0%}"
     first = label, chosen.parameter, chosen.alpha, f"{len(outages.lines)} ({outages.emergency:g}x)"
     row([*first, "real", *(f"{one.sum()} of {chosen.models}" for one in survive), *"----"])
     column = gg.model.parameters.PARAMETERS[chosen.parameter].columns[0]
     table = gg.model.parameters.PARAMETERS[chosen.parameter].table
-    for words, wanted in (("without outages", None), ("with outages", "all")):
+    listed = {"contingencies": wanted, "emergency": chosen.emergency}
+    kinds = {"without outages": {}, "with outages": listed}
+    if chosen.ac:
+        kinds = {"AC": {"ac": True}, "outages in DC": listed, "both": {"ac": True, **listed}}
+    for words, options in kinds.items():
         found = {key: [] for key in ("own", "unseen", "secured", "cost", "entry", "time")}
         for seed in range(1, chosen.seeds + 1):
             began = time.process_time()
-            options = {"contingencies": wanted, "emergency": chosen.emergency} if wanted else {}
             made = gg.release(
                 network,
                 sets[0],
@@ -83,11 +99,11 @@ def rows_of(name, rated, chosen):
                 **options,
             )
             found["time"].append(time.process_time() - began)
-            after = [gg.solve_population(made.data, one, contingencies=outages) for one in sets]
+            after = [solve(made.data, one, chosen.ac, outages) for one in sets]
             for key, one, mask in zip(("own", "unseen"), after, survive, strict=True):
                 found[key].append(int(np.isfinite(one.cost[mask]).sum()))
             found["secured"].append(off(after[0], real[0]))
-            found["cost"].append(off(gg.solve_population(made.data, sets[0]), plain))
+            found["cost"].append(off(solve(made.data, sets[0], chosen.ac), plain))
             own, new = (getattr(getattr(one, table), column) for one in (network, made.data))
             found["entry"].append(np.abs(new - own)[made.public.support[column]].mean())
         row(
@@ -114,6 +130,8 @@ def main():
     parser.add_argument("--models", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--emergency", type=float, default=1.2)
+    parser.add_argument("--ac", action="store_true")
+    parser.add_argument("--but", default="", help="outages to leave out: 106-110,206-210")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     row(HEAD)
