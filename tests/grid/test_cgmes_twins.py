@@ -181,6 +181,44 @@ def test_a_private_number_in_an_odd_place_changes_no_byte(put, names, models, tm
     assert made[0][1] != made[1][1]  # the control: an owner's files tell them apart
 
 
+def seasons(twin, larger, apart):
+    """Two limits of one duration for every line, written in the order of their values."""
+    sets = twin.parts("OperationalLimitSet")
+    for name in ("winter", "summer"):
+        kind = twin.resource("OperationalLimitType", name)
+        twin.add(kind, "OperationalLimitType.acceptableDuration", 900)
+    ends = {id_of(one): one for one in twin.equipment if local(one.tag) == "Terminal"}
+    for place, group in enumerate(sets):
+        names = ["winter", "summer"] if larger(place) else ["summer", "winter"]
+        owner = next(one for one in group if column(one.tag) in ("Terminal", "Equipment"))
+        end = ends.get(bare(owner.get(RESOURCE)), ())
+        first = any(column(one.tag) == "sequenceNumber" and one.text == "1" for one in end)
+        for at, name in enumerate(names):
+            own = id_of(group)
+            if apart and first:  # the other end still has one set, and so its line a capacity
+                own = f"set-{place}-{at}"
+                ET.SubElement(twin.resource("OperationalLimitSet", own), owner.tag, owner.attrib)
+            limit = twin.resource(
+                "CurrentLimit", f"limit-{place}-{name}", OperationalLimit__OperationalLimitSet=own,
+                OperationalLimit__OperationalLimitType=name,
+            )  # fmt: skip
+            twin.add(limit, "CurrentLimit.value", 900.0 + 50 * at)
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one set", "sets"])
+def test_which_of_two_limits_is_larger_changes_no_byte(apart, models, tmp_path):
+    made = []
+    for larger in (lambda place: True, lambda place: place % 2 == 0, lambda place: place % 3 == 0):
+        twin = Twin(models(MICRO[0]))
+        seasons(twin, larger, apart)
+        read = read_case(pack(tmp_path / "twin.zip", twin.files))
+        _, public = read.split(("capacity",), RANGES["capacity"])
+        released = public.with_values(50.0 + np.arange(public.entries))
+        released.write_release(tmp_path / "out.zip", ("capacity",))
+        made.append((tmp_path / "out.zip").read_bytes())
+    assert len(set(made)) == 1
+
+
 def test_limits_of_machines_stay_if_their_numbers_are_public(models, tmp_path):
     twin = Twin(models("ieee14"))
     limit_of("SynchronousMachine", True)(twin, 332.4)

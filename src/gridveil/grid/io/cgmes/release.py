@@ -145,15 +145,33 @@ def shown(
                 counts[kind] = counts.get(kind, 0) + 1
                 label = known.get(name, f"{kind}-{counts[kind]}'")
             found.labels[name] = label
+    types = _types(graph)
     for kind in OWNED.split():
         if kind in _OWNERS:
-            _label_owned(found, kind, parts.get(kind, []), limits)
+            _label_owned(found, kind, parts.get(kind, []), limits, types)
         else:
             _label_used(found, kind, parts.get(kind, []))
     return found
 
 
-def _label_owned(found: Shown, kind: str, parts: Sequence[str], limits: frozenset[str]) -> None:
+def _types(graph: Graph) -> dict[str, list[int]]:
+    """Return the types of every limit and set of limits, by their places in the files."""
+    places, found = graph.order(), dict[str, list[int]]()
+    for name in graph.names():
+        if graph.kind(name) in (*LIMITS.split(), "VoltageLimit"):
+            at = places.get(graph.reference(name, "OperationalLimitType"), -1)
+            found[name] = [at]
+            found.setdefault(graph.reference(name, "OperationalLimitSet"), []).append(at)
+    return {name: sorted(own) for name, own in found.items()}
+
+
+def _label_owned(
+    found: Shown,
+    kind: str,
+    parts: Sequence[str],
+    limits: frozenset[str],
+    types: Mapping[str, list[int]],
+) -> None:
     graph, groups = found.graph, dict[str, list[str]]()
     for name in parts:
         owner = graph.reference(name, *_OWNERS[kind])
@@ -164,7 +182,7 @@ def _label_owned(found: Shown, kind: str, parts: Sequence[str], limits: frozense
             continue
         groups.setdefault(owner, []).append(name)
     for owner, names in groups.items():
-        names.sort(key=lambda name: _public_order(graph, name))
+        names.sort(key=lambda name: (*_public_order(graph, name), types.get(name, [])))
         for place, name in enumerate(names, 1):
             found.labels[name] = f"{found.labels[owner]} {kind} {place}"
 
@@ -202,7 +220,11 @@ def _label_used(found: Shown, kind: str, parts: Sequence[str]) -> None:
 
 
 def _public_order(graph: Graph, name: str) -> tuple[float, str]:
-    """Return a sort key: parts by their numbers, limits by their types, others as in the file."""
+    """Return a sort key: parts by their numbers, limits by their durations, others as in the file.
+
+    Limits of one duration may be in the order of their values, and so may their sets: these are
+    then sorted by their types, of which it is public how they are ordered.
+    """
     text = next((graph.text(name, one) for one in _ORDER if graph.text(name, one)), "")
     kind = graph.reference(name, "OperationalLimitType")
     lasts = graph.text(kind, "acceptableDuration") if kind else ""
