@@ -245,12 +245,14 @@ def test_released_networks_survive_every_outage(parameter, rated, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_names_of_branches_stay_out_of_the_statement():
+def test_names_of_branches_stay_out_of_plan_and_statement():
     network = grid.cases.rts96()
     models = grid.sample_population(network, 3, seed=0)
     names = network.branches.name
     planned = grid.plan(network, models, epsilon=1, alpha=30, contingencies=[names[51], names[4]])
-    assert names[51] in planned.assumed["outages"]  # left out, for the owner's eyes
+    assert "branch 52 left out" in planned.assumed["outages"]
+    shown = f"{planned!r} {json.dumps(planned.to_json())}"
+    assert not any(names[place] in shown for place in (4, 51))
     made = planned.run(planned.study(1))
     settings = made.statement.body["settings"]
     assert settings["contingencies"] == [5, 52]

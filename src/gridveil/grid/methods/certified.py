@@ -188,7 +188,8 @@ class Certified(Method):
         given = self.outages(public.with_values(public.low))
         if given is None:
             return {}
-        names = [public.branches.name[place] for place in given.left_out]
+        # By number, like in the statement: a plan is public, and names may contain ratings.
+        names = [f"branch {place + 1}" for place in given.left_out]
         apart = f"; {', '.join(names)} left out, which cut the network apart" if names else ""
         return {
             "outages": f"{len(given.lines):,}, one at a time, each survived by every model's "
