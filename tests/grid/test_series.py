@@ -244,6 +244,35 @@ def test_wide_and_long_tables_hold_the_same(network, tmp_path):
     assert "private" in repr(first)
 
 
+@pytest.mark.parametrize(
+    "columns", [["time", "mw", "node"], ["time", "load", "node"], ["time", "id", "node"]]
+)
+def test_powers_that_are_taken_for_names_choose_no_refusal_and_are_not_quoted(network, columns):
+    long = table(network, days=2).melt("time", var_name="node", value_name="mw")
+    long = long[["time", "mw", "node"]].astype({"node": int}).set_axis(columns, axis=1)
+    still = long.assign(**{columns[1]: long["node"].rank(method="dense") + 0.25})
+    said = []
+    for frame in (
+        long,
+        still,
+        still.sort_values(columns[1], ignore_index=True),
+        long.replace(long.iloc[7, 1], 7.75),
+    ):
+        with pytest.raises(InputError) as refused:
+            gv.grid.read_series(frame, network)
+        said.append(f"{refused.value} {refused.value.remedy}")
+    assert len(set(said)) == 1
+    assert not any(str(power) in said[0] for power in still[columns[1]])
+
+
+def test_a_column_called_load_has_the_power_beside_one_of_buses(network):
+    long = table(network, days=2).melt("time", var_name="bus", value_name="load")
+    long = long[["time", "load", "bus"]].astype({"bus": int})
+    read = gv.grid.read_series(long, network)
+    assert (read.layout.load, read.layout.power) == ("bus", "load")
+    assert read.private(np.arange(1)).max() == long[long["bus"] == int(read.names[0])]["load"].max()
+
+
 def change(frame, how):
     frame = frame.copy()
     if how == "gap":

@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 
 SUFFIXES = (".parquet", ".csv")
 _TIMES = ("time", "times", "timestamp", "datetime", "snapshot", "snapshots", "date", "utc", "index")
-_LOADS = ("load", "bus", "name", "id")
+_LOADS = ("bus", "name", "id", "load")
 _SHOWN = 4
 
 
@@ -127,20 +127,24 @@ def read_series(
     texts = [place for place, one in enumerate(numbers) if one is None]
     repeated = len(np.unique(moments)) < len(moments)
     if len(numbers) == 2 and (len(texts) == 1 or (repeated and not texts)):
-        called = [at for at, name in enumerate(rest.columns) if str(name).lower() in _LOADS]
+        titles = [str(name).lower() for name in rest.columns]
+        # Beside a bus or a name, a column that is called load has the power.
+        called = [titles.index(name) for name in _LOADS if name in titles]
         load = [*called, *texts, 0][0]
         labels = rest.iloc[:, load].astype(str).to_numpy(dtype=object)
         power, title = numbers[1 - load], rest.columns[1 - load]
         if power is None:
             raise _no_numbers(title, where)
-        values, names, moments = _from_long(labels, power, moments, where)
+        misread = _misread(labels, rest.columns[load], network, where)
+        values, names, moments = _from_long(labels, power, moments, misread or _gaps(where))
         layout = Layout("long", column, str(rest.columns[load]), str(title), suffix)
     elif texts:
         raise _no_numbers(rest.columns[texts[0]], where)
     else:
-        names = tuple(str(name) for name in rest.columns)
+        misread, names = None, tuple(str(name) for name in rest.columns)
         values = np.column_stack([np.zeros((len(rest), 0)), *(n for n in numbers if n is not None)])
         layout = Layout("wide", column, suffix=suffix)
+    bus = _buses(names, network, where, misread)
     missing: Bools = np.asarray(np.isnan(values).any(axis=0))
     if missing.any():
         raise InputError(
@@ -149,7 +153,7 @@ def read_series(
             remedy="Fill them in: a series has a value for every time.",
         )
     clock = Clock.of(moments, zone, where)
-    return LoadSeries(clock, names, _buses(names, network, where), layout, values)
+    return LoadSeries(clock, names, bus, layout, values)
 
 
 def write_series(path: Path, layout: Layout, clock: Clock, names: Sequence[str], x: Floats) -> None:
@@ -286,24 +290,53 @@ def _no_numbers(column: Any, where: str) -> InputError:
     )
 
 
+def _misread(labels: NDArray[Any], column: Any, network: Network, where: str) -> InputError | None:
+    """Return the only refusal there is if names of loads are numbers, else None.
+
+    They may be powers that were taken for names, in a table whose columns are called otherwise. So
+    which fault they have is not said, and none is quoted.
+    """
+    if not any(_is_number(label) for label in set(labels)):
+        return None
+    return InputError(
+        f"Column {str(column)[:60]!r} of {where} does not name every load once at every time, as "
+        "the network calls it.",
+        remedy="Call the column of names 'bus', and name loads as the network does, or by their "
+        f"buses: {_some(network.buses.name, None)}. Fill gaps in and drop repeated rows.",
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return not np.isnan(float(text))
+    except ValueError:
+        return False
+
+
+def _gaps(where: str) -> InputError:
+    return InputError(
+        f"{where} does not have every load once at every time.",
+        remedy="Fill gaps in and drop repeated rows.",
+    )
+
+
 def _from_long(
-    labels: NDArray[Any], power: Floats, moments: Ints, where: str
+    labels: NDArray[Any], power: Floats, moments: Ints, refusal: InputError
 ) -> tuple[Floats, tuple[str, ...], Ints]:
-    """Arrange values by time and load; every time must have every load once."""
+    """Arrange values by time and load; every time must have every load once, or it is refused."""
     times, row = np.unique(moments, return_inverse=True)
     names, column = np.unique(labels, return_inverse=True)
     place = row * len(names) + column
     if len(place) != len(times) * len(names) or len(np.unique(place)) != len(place):
-        raise InputError(
-            f"{where} does not have every load once at every time.",
-            remedy="Fill gaps in and drop repeated rows.",
-        )
+        raise refusal
     values = np.empty(len(place))
     values[place] = power
     return values.reshape(len(times), len(names)), tuple(map(str, names)), times
 
 
-def _buses(names: tuple[str, ...], network: Network, where: str) -> Ints:
+def _buses(
+    names: tuple[str, ...], network: Network, where: str, misread: InputError | None
+) -> Ints:
     """Find the bus of every load; names are all those of the file's loads, or all of buses."""
     source = network.source
     loads = getattr(module_of(source.kind), "load_places", None) if source is not None else None
@@ -312,7 +345,7 @@ def _buses(names: tuple[str, ...], network: Network, where: str) -> Ints:
         known = {name: place for place, name in enumerate(network.buses.name)}
     unknown = np.array([name not in known for name in names])
     if unknown.any():
-        raise InputError(
+        raise misread or InputError(
             f"{where} has {int(unknown.sum()):,} loads at buses that the network does not have "
             f"({_some(names, unknown)}).",
             remedy=f"Name loads as the network does, or by their buses: "
