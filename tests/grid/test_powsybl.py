@@ -447,6 +447,31 @@ def test_what_is_no_network_is_refused(tmp_path):
         read_case(tmp_path / "none.xiidm")
 
 
+def test_limits_that_cross_are_read_and_decide_nothing(tmp_path):
+    """pypowsybl itself refuses a generator whose lower limit is above the upper one."""
+    text, made = text_of(tree("eurostag_tutorial_example1_network").root), []
+    own = "&quot;minP='3'&quot; &gt; 5"  # attributes in the text of another
+    text = re.sub(r'id="GEN"', f'id="GEN" name="{own}"', text)
+    for low, high in ((300.5, 700.25), (700.25, 300.5)):
+        twin = re.sub(r'minP="[^"]*"', f'minP="{low}"', text)
+        path = tmp_path / "twin.xiidm"
+        path.write_text(re.sub(r'maxP="[^"]*"', f'maxP="{high}"', twin))
+        if low > high:
+            with pytest.raises(Exception, match="invalid active limits"):
+                pp.network.load(str(path))
+        read = read_case(path)
+        assert set(read.generators.p_min) == {low}
+        assert set(read.generators.p_max) == {high}
+        read.write(tmp_path / "own.xiidm")
+        again = read_case(tmp_path / "own.xiidm")
+        np.testing.assert_array_equal(again.generators.p_min, read.generators.p_min)
+        _, public = read.split("generator_limit", RANGES["generator_limit"])
+        released = public.with_values(50.0 + np.arange(public.entries))
+        released.write_release(tmp_path / "out.xiidm", "generator_limit")
+        made.append((tmp_path / "out.xiidm").read_bytes())
+    assert made[0] == made[1]
+
+
 def test_costs_can_not_be_private():
     with pytest.raises(InputError, match="no costs"):
         read_case(network("ieee14")).split("cost", (0, 10))

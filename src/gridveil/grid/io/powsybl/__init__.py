@@ -46,6 +46,7 @@ from gridveil.grid.io.dispatch import (
     released_dispatch,
     without_reactive_copies,
 )
+from gridveil.grid.io.powsybl.crossed import Limits, put_back, uncrossed
 from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
 from gridveil.grid.io.powsybl.tables import build, duration, limits_of
@@ -83,10 +84,11 @@ def read(source: str | os.PathLike[str] | Any) -> Network:
         If pypowsybl is not installed, the file is not a network, or it can't be a DC model.
     """
     library = optional_library("powsybl")
+    crossed: Limits = {}
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        name, grid = path.name, _from_file(library, path)
         own = path.suffix.lower() in (".xiidm", ".iidm")
+        name, (grid, crossed) = path.name, _from_file(library, path, own=own)
     else:
         name, grid, own = "network", source, True
     try:
@@ -97,6 +99,7 @@ def read(source: str | os.PathLike[str] | Any) -> Network:
             f"'{name}' has elements that XIIDM {VERSION} does not hold ({type(error).__name__}).",
             remedy="Remove detailed DC equipment and the like, or give a simpler model.",
         ) from None
+    put_back(tree.root, crossed)
     return from_tree(tree, name)
 
 
@@ -196,16 +199,24 @@ def why_none(tree: Tree, parameter: str) -> tuple[str, str] | None:
     return None
 
 
-def _from_file(library: Any, path: Path) -> Any:
+def _from_file(library: Any, path: Path, *, own: bool) -> tuple[Any, Limits]:
+    """Load a file; return limits to put back if it has crossed ones, which pypowsybl refuses."""
     if not path.is_file():
         raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
     try:
-        return library.network.load(str(path))
+        return library.network.load(str(path)), {}
     except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pypowsybl
-        raise InputError(
-            f"'{path.name}' is not a network that pypowsybl can read ({type(error).__name__}).",
-            remedy="Give XIIDM (.xiidm), CGMES (.zip), UCTE (.uct) or IEEE-CDF (.txt).",
-        ) from None
+        kind = type(error).__name__
+    text, crossed = uncrossed(path) if own else ("", {})
+    try:
+        if crossed:
+            return library.network.load_from_string(path.name, text), crossed
+    except Exception as error:  # noqa: BLE001 - as above
+        kind = type(error).__name__
+    raise InputError(
+        f"'{path.name}' is not a network that pypowsybl can read ({kind}).",
+        remedy="Give XIIDM (.xiidm), CGMES (.zip), UCTE (.uct) or IEEE-CDF (.txt).",
+    )
 
 
 def _save(text: str, path: str | os.PathLike[str]) -> None:
