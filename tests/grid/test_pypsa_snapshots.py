@@ -5,6 +5,7 @@ PyPSA's own examples are not in its package: GRIDVEIL_PYPSA_EXAMPLES names a fol
 """
 
 import os
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -206,6 +207,18 @@ def test_a_refusal_does_not_depend_on_private_series(series):
     if min(series) < 0:  # the control: as long as costs are public, the reason may be said
         with pytest.raises(InputError, match="changes its sign"):
             grid.sample_population(read_case(n, snapshots="all"), 5)
+
+
+@pytest.mark.parametrize("cost", [63.0, np.inf, -np.inf, 1.7e308])
+def test_no_warning_tells_an_infinite_private_cost(cost):
+    n = moving()
+    n.generators_t.marginal_cost = n.generators_t.marginal_cost[[]]
+    n.generators.loc["peaker", "marginal_cost"] = cost
+    read = read_case(n, snapshots="all")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = grid.sample_population(read, 5, private="cost")
+        assert "cost_factor" in made.arrays()
 
 
 def test_snapshots_on_the_command_line(tmp_path):

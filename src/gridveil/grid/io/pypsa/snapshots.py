@@ -70,6 +70,8 @@ def check_private(source: Snapshot, private: Sequence[str]) -> None:
                 )
 
 
+# Private costs may be infinite, and no warning may say so.
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def models(source: Snapshot) -> dict[str, Floats] | None:
     """Return the snapshots as arrays of a population, one row each; None for a single snapshot.
 
@@ -99,8 +101,7 @@ def models(source: Snapshot) -> dict[str, Floats] | None:
 def _ratio(table: Floats, base: Floats) -> Floats:
     """Return a table over time as multipliers of `base`; 1 if the base is 0 or infinite."""
     usable = np.isfinite(base) & (base != 0)
-    with np.errstate(invalid="ignore"):
-        return np.where(usable, table / np.where(usable, base, 1.0), 1.0)
+    return np.where(usable, table / np.where(usable, base, 1.0), 1.0)
 
 
 def _cost_factor(source: Snapshot) -> Floats:
