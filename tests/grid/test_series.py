@@ -265,6 +265,16 @@ def test_powers_that_are_taken_for_names_choose_no_refusal_and_are_not_quoted(ne
     assert not any(str(power) in said[0] for power in still[columns[1]])
 
 
+def test_rows_may_be_in_the_order_of_their_powers(network, tmp_path):
+    long = table(network, days=2).melt("time", var_name="bus", value_name="mw")
+    long.sort_values("mw").to_parquet(tmp_path / "sorted.parquet")  # with the numbers of rows
+    first = gv.grid.read_series(long, network)
+    for source in (long.sort_values("mw"), tmp_path / "sorted.parquet"):
+        one = gv.grid.read_series(source, network)
+        assert (one.names, one.layout, one.clock) == (first.names, first.layout, first.clock)
+        np.testing.assert_array_equal(one._values, first._values)
+
+
 def test_a_column_called_load_has_the_power_beside_one_of_buses(network):
     long = table(network, days=2).melt("time", var_name="bus", value_name="load")
     long = long[["time", "load", "bus"]].astype({"bus": int})

@@ -188,8 +188,7 @@ def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame,
     import pandas as pd
 
     if isinstance(source, pd.DataFrame):
-        plain = isinstance(source.index, pd.RangeIndex)
-        return (source if plain else source.reset_index()), "the table", ".parquet"
+        return _flat(source), "the table", ".parquet"
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(
@@ -205,9 +204,20 @@ def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame,
             f"{path.name} can't be read ({type(problem).__name__}).",
             remedy="Give a Parquet file, or a CSV file with commas and a heading.",
         ) from None
-    if not isinstance(frame.index, pd.RangeIndex):
-        frame = frame.reset_index()
-    return frame, path.name, path.suffix.lower()
+    return _flat(frame), path.name, path.suffix.lower()
+
+
+def _flat(frame: pd.DataFrame) -> pd.DataFrame:
+    """Make the index a column, unless it only numbers the rows.
+
+    Rows that were sorted or chosen keep their old numbers. Which these are may follow from powers.
+    """
+    import pandas as pd
+
+    if isinstance(frame.index, pd.RangeIndex):
+        return frame
+    numbers = frame.index.name is None and pd.api.types.is_integer_dtype(frame.index.dtype)
+    return frame.reset_index(drop=numbers)
 
 
 def _own(network: Network) -> pd.DataFrame:
