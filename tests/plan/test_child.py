@@ -35,7 +35,13 @@ def test_a_problem_comes_back_in_words(child):
 
 
 def test_a_run_can_be_stopped_and_the_next_one_works(child):
-    threading.Timer(1.0, child.stop).start()
+    def stop_a_little_later():
+        while child._process is None:  # a stop before that would stop nothing
+            time.sleep(0.01)
+        time.sleep(0.5)  # mostly in its middle; at any other moment it is stopped too
+        child.stop()
+
+    threading.Thread(target=stop_a_little_later).start()
     with pytest.raises(Stopped):
         child.run(SLOW, 0)
     assert child.run(QUICK, 0)

@@ -28,11 +28,14 @@ def whole(tmp_path_factory):
     return run_study(Plan(Toy(), RUNS), folder, workers=1)
 
 
-def start(folder, log, workers=2):
+def start(folder, log, halt, workers=2):
+    """A process that waits to be stopped once so many runs are done."""
     source = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", ""), *sys.path])
+    own = {"PYTHONPATH": source, "TOY_LOG": str(log), "TOY_PAUSE": "0.05", "TOY_HALT": str(halt)}
     return subprocess.Popen(
         [sys.executable, "-m", "studies.toy", str(folder), str(RUNS), str(workers)],
-        env=os.environ | {"PYTHONPATH": source, "TOY_LOG": str(log), "TOY_PAUSE": "0.1"},
+        env=os.environ | own,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -77,9 +80,9 @@ def test_killed_at_random_points_it_gives_the_same_table_and_repeats_nothing(who
     kept: set[int] = set()
     for session in range(1000):
         log = tmp_path / f"log-{session}"
-        process = start(folder, log)
         step = total // (20 if FULL else 4)
         wanted = len(kept) + int(rng.integers(1, 2 * step))
+        process = start(folder, log, halt=wanted + 3)
         reached = follow(process, wanted)
         if reached < total:
             os.kill(process.pid, signal.SIGKILL)
@@ -99,7 +102,7 @@ def test_killed_at_random_points_it_gives_the_same_table_and_repeats_nothing(who
 
 def test_an_interrupt_keeps_everything_that_was_done(whole, tmp_path):
     folder = tmp_path / "study"
-    process = start(folder, tmp_path / "log")
+    process = start(folder, tmp_path / "log", halt=24)
     follow(process, 20)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes
     told, problems = process.communicate()
