@@ -20,8 +20,10 @@ from gridveil.privacy.ledger import (
     Step,
     Terms,
     Totals,
+    database,
     steps_to_reference,
 )
+from gridveil.privacy.ledger import file as ledger_file
 from gridveil.privacy.ledger.entries import breaks, entry_hash
 from gridveil.privacy.ledger.old import Reading
 
@@ -261,7 +263,9 @@ def test_what_is_private_is_never_published_in_clear(ledger):
 # -- two at once, kills ----------------------------------------------------------------------------
 
 
-def test_eight_processes_can_not_overspend(backend):
+def test_eight_processes_can_not_overspend(backend, monkeypatch):
+    monkeypatch.setattr(ledger_file, "_PATIENCE", PATIENCE)  # how long one waits for all others
+    monkeypatch.setattr(database, "_PATIENCE", PATIENCE)
     # Every try takes a connection, so a database gets the fewest but in the full setting.
     fewer = (20, 40) if backend.kind == "sqlite" else (10, 20)
     times, cap = (50, 100) if FULL else fewer

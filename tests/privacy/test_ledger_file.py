@@ -44,6 +44,7 @@ def test_two_names_that_can_not_be_seen_exclude_each_other(tmp_path, monkeypatch
     path, other = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
     Ledger(path).set_cap("raced", 20, alpha={"power": "0.1"})
     monkeypatch.setattr(ledger_file, "refuse_other_names", lambda _: None)
+    monkeypatch.setattr(ledger_file, "_PATIENCE", PATIENCE)  # how long one waits for the other
     os.link(path, other)
     results = FORK.Queue()
     workers = [FORK.Process(target=race, args=(name, results)) for name in (path, other)]
@@ -76,7 +77,8 @@ def _open_many(path: Path, barrier) -> None:
     charge(Ledger(path), 1, "first")
 
 
-def test_eight_processes_can_make_the_ledger_at_once(tmp_path):
+def test_eight_processes_can_make_the_ledger_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger_file, "_PATIENCE", PATIENCE)  # how long one waits for all others
     path = tmp_path / "new" / "ledger.sqlite"
     barrier = FORK.Barrier(8)
     workers = [FORK.Process(target=_open_many, args=(path, barrier)) for _ in range(8)]

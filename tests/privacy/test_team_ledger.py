@@ -238,9 +238,15 @@ def test_names_in_any_script_are_kept(ledger):
 def test_a_writer_who_waits_too_long_is_told(backend, ledger, monkeypatch):
     import psycopg
 
-    monkeypatch.setattr(database, "_WRITING", database._WRITING.replace("60s", "50ms"))
-    with psycopg.connect(backend.server.address(backend.name(ledger))) as held:
+    waits = "lock_timeout = '60s'"
+    assert waits in database._WRITING
+    hasty = database._WRITING.replace(waits, "lock_timeout = '50ms'")
+    with (
+        psycopg.connect(backend.server.address(backend.name(ledger))) as held,
+        monkeypatch.context() as patch,
+    ):
         held.execute("SELECT * FROM gridveil.ledger FOR UPDATE")
+        patch.setattr(database, "_WRITING", hasty)
         with pytest.raises(LedgerError, match="another writer keeps it locked"):
             charge(ledger)
     charge(ledger)
