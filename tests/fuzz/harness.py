@@ -20,7 +20,8 @@ from fuzz.mutations import random_choices
 from fuzz.targets import Target
 from fuzz.verdicts import WrongSuccess
 
-PATIENCE = 30.0  # seconds for one input; the slowest honest one takes a part of one
+PATIENCE = 30.0  # seconds of computing for one input; the slowest honest one takes a part of one
+ASLEEP = 600.0  # seconds by the clock, for one that waits for something: the machine may be busy
 MEMORY = 6 << 30  # bytes of address space for a child
 KEPT = 5  # findings that are kept in full
 
@@ -81,19 +82,22 @@ def try_one(target: Target, data: bytes, folder: Path, count: Count, name: str) 
 
 
 @contextmanager
-def time_limit(seconds: float = PATIENCE) -> Iterator[None]:
-    """Raise `Hang` in what takes longer."""
+def time_limit(computing: float = PATIENCE, asleep: float = ASLEEP) -> Iterator[None]:
+    """Raise `Hang` in what computes or waits for longer."""
 
     def stop(*_: object) -> None:
-        raise Hang(f"no answer within {seconds:g} seconds")
+        raise Hang(f"no answer within {computing:g} s of computing, or {asleep:g} s by the clock")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timers = (signal.SIGPROF, signal.ITIMER_PROF), (signal.SIGALRM, signal.ITIMER_REAL)
+    before = [signal.signal(heard, stop) for heard, _ in timers]
+    for (_, timer), seconds in zip(timers, (computing, asleep), strict=True):
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (heard, timer), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(heard, handler)
 
 
 def _run_child(target: Target, seed: int, end: int) -> tuple[Count, int]:
@@ -121,10 +125,11 @@ def _watch(child: int, now: mmap.mmap) -> int | None:
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status)
+            code = os.waitstatus_to_exitcode(status)
+            return None if code == -signal.SIGPROF else code
         if now[:8] != last:
             last, since = now[:8], time.monotonic()
-        if time.monotonic() - since > PATIENCE:
+        if time.monotonic() - since > ASLEEP:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return None
@@ -137,8 +142,10 @@ def _be_child(target: Target, seeds: range, folder: Path, now: mmap.mmap, result
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         warnings.simplefilter("error")
         count = Count(target.name)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends it, even inside a library
         for seed in seeds:
             now[:8] = struct.pack("q", seed)
+            signal.setitimer(signal.ITIMER_PROF, PATIENCE)
             data = target.make(random_choices(seed))
             try_one(target, data, folder, count, f"seed {seed}")
         count.found = count.found[:KEPT]

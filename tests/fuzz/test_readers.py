@@ -5,6 +5,7 @@ inputs a reader with the same ones.
 """
 
 import gzip
+import itertools
 import json
 import os
 import signal
@@ -149,8 +150,10 @@ def broken(how: str) -> Target:
         if data[0] == 3:
             if how == "raises":
                 raise KeyError("x")
-            if how == "hangs":
+            if how == "waits":
                 time.sleep(60)
+            while how == "computes":
+                pass
             if how == "dies":
                 os.kill(os.getpid(), signal.SIGKILL)
             wrong_unless(how != "lies", "it lies")
@@ -161,11 +164,20 @@ def broken(how: str) -> Target:
 
 @pytest.mark.parametrize(
     ("how", "counter"),
-    [("raises", "tracebacks"), ("lies", "wrong"), ("dies", "crashes"), ("hangs", "hangs")],
+    [
+        ("raises", "tracebacks"),
+        ("lies", "wrong"),
+        ("dies", "crashes"),
+        ("waits", "hangs"),
+        ("computes", "hangs"),
+    ],
 )
 def test_the_harness_counts_what_it_is_for(monkeypatch, how, counter):
-    if how == "hangs":  # the others end by themselves, however slow the machine is
-        monkeypatch.setattr("fuzz.harness.PATIENCE", 0.3)
+    # The others end by themselves, however slow the machine is.
+    if how == "waits":
+        monkeypatch.setattr("fuzz.harness.ASLEEP", 0.3)
+    if how == "computes":
+        monkeypatch.setattr("fuzz.harness.PATIENCE", 0.1)
     inputs = 6
     count = run(broken(how), inputs)
     assert count.inputs == inputs
@@ -174,8 +186,11 @@ def test_the_harness_counts_what_it_is_for(monkeypatch, how, counter):
 
 
 def test_the_time_limit_ends_what_hangs():
-    with pytest.raises(Hang), time_limit(0.05):
+    with pytest.raises(Hang), time_limit(asleep=0.05):
         time.sleep(60)
+    with pytest.raises(Hang), time_limit(0.05):
+        for _ in itertools.count():
+            pass
 
 
 def test_the_checks_find_a_reader_that_takes_what_it_should_not(tmp_path, monkeypatch):
