@@ -60,14 +60,13 @@ def kills_anywhere(folder: Path, count: int) -> Tally:
     trial = scene.copy(folder / "trial")
     calls = len(calls_of(lambda: release(trial), every=True))
     tally = Tally("kill -9 at any system call, by chance")
-    landed = 0
-    # Runs differ by some calls: one of the last might not come.
-    for number in some(range(calls - calls // 20), count):
-        landed += (
-            _attempt(scene, tally, kill_at(number), f"kill at call {number}", every=True) == -9
-        )
-    if landed < 0.9 * tally.tried:
-        tally.losses.append(f"only {landed} kills landed")
+    for number in some(range(calls), count):
+        # Runs differ by some calls: one that ended before its kill is killed earlier.
+        while _attempt(scene, tally, kill_at(number), f"kill at call {number}", every=True) != -9:
+            number -= 1 + number // 10
+            if number < 0:
+                tally.losses.append("a kill never landed")
+                break
     tally.note = f"of {calls:,} calls"
     return tally
 
