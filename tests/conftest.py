@@ -1,7 +1,12 @@
 """Shared fixtures: a ledger of its own for every test, and accounts on it."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+
+# Before NumPy is loaded: there are as many processes as cores already, and threads that wait for
+# one another take more of a busy machine than they save.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
