@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 # Before NumPy is loaded: there are as many processes as cores already, and threads that wait for
@@ -11,6 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import hypothesis
 import pytest
 from support.making import make_account
+from support.noise import repeatable
 from support.sizes import FULL
 
 from gridveil.grid import congestion
@@ -35,6 +37,33 @@ hypothesis.settings.load_profile("full" if FULL else "fast")
 def _own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may touch the user's own ledger."""
     monkeypatch.setenv("GRIDVEIL_LEDGER", str(tmp_path / "default-ledger.sqlite"))
+
+
+# What is about noise itself draws the real noise, and says how seldom it fails.
+REAL_NOISE = ("tests/audit/", "tests/faults/", "tests/museum/", "tests/privacy/")
+
+
+def _noise_of(place: str):
+    """Every run draws the same noise for the same test, but with GRIDVEIL_FULL=1."""
+    return nullcontext() if FULL or place.startswith(REAL_NOISE) else repeatable(place)
+
+
+@pytest.fixture(autouse=True)
+def _own_noise(request: pytest.FixtureRequest) -> Iterator[None]:
+    with _noise_of(request.node.nodeid):
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """What tests share has noise of its own, whichever of them is the first to ask for it."""
+    if fixturedef.scope == "function":
+        return (yield)
+    number = getattr(request, "param_index", 0)
+    with _noise_of(f"{fixturedef.baseid}::{fixturedef.argname}-{number}"):
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)
