@@ -10,6 +10,7 @@ import gridveil as gv
 from gridveil.grid.model.parameters import PARAMETERS
 
 ROWS = 60
+TIMES = pd.date_range("2024-01-01", periods=ROWS, freq="10min")
 
 
 def table(power=0.5, **columns):
@@ -18,9 +19,8 @@ def table(power=0.5, **columns):
 
 
 def wind_plan(frame, *, capacity=2000, unit="kW", alpha="15%", epsilon=1, **named):
-    records = gv.wind.read_records(
-        frame, speed="ws", power="kw", capacity=capacity, unit=unit, **named
-    )
+    columns = {"speed": "ws", "power": "kw", **named}
+    records = gv.wind.read_records(frame, capacity=capacity, unit=unit, **columns)
     return gv.wind.plan(records, epsilon=epsilon, alpha=alpha, method="laplace")
 
 
@@ -36,7 +36,8 @@ def test_plain_plans_have_nothing_unusual():
     times = pd.date_range("2024-01-01", periods=ROWS, freq="10min")
     assert wind_plan(table()).unusual == ()
     assert wind_plan(table(when=times), time="when").unusual == ()
-    assert wind_plan(table(), capacity=2.0, unit="MW").unusual == ()
+    megawatts = table().rename(columns={"kw": "Power [MW]"})
+    assert wind_plan(megawatts, capacity=2.0, unit="MW", power="Power [MW]").unusual == ()
     assert wind_plan(table(), capacity=1.0, unit="pu").unusual == ()
     for name, alpha in (("capacity", 5), ("capacity", "20%"), ("load", 15), ("cost", 1)):
         assert grid_plan(parameter=name, alpha=alpha).unusual == ()
@@ -50,8 +51,17 @@ def test_plain_plans_have_nothing_unusual():
         (table(time=range(ROWS), a=1), {}, "'time', 'a'"),  # what looks like a time comes first
         (table(t=range(ROWS), wtg="A"), {"key": "t"}, "add --turbine wtg"),
         (table(), {"capacity": 2.0}, "A capacity of 2 kW is small"),
-        (table(), {"capacity": 2e9, "unit": "W"}, None),
+        (table(p=1.0), {"key": "ws", "power": "p", "capacity": 2e9, "unit": "W"}, None),
         (table(), {"capacity": 2e12, "unit": "W"}, "is large"),
+        (table(), {"capacity": 2.0, "unit": "MW"}, "names kW, and values and --capacity are taken"),
+        (table(power_mw=1.0), {"key": "ws", "power": "power_mw"}, "and --unit MW"),
+        (table(**{"E (kWh)": 1.0}), {"key": "ws", "power": "E (kWh)"}, "names kWh, an energy"),
+        (table(plow_mwx=1.0), {"key": "ws", "power": "plow_mwx"}, None),
+        (table(ws_kmh=np.linspace(3, 12, ROWS)), {"key": "ws", "speed": "ws_kmh"}, "names kmh"),
+        (table(v=np.linspace(9, 45, ROWS)), {"key": "ws", "speed": "v"}, "Wind speeds are 27"),
+        (table(when=TIMES), {"time": "when"}, None),
+        (table(when=[*TIMES[:1], *TIMES[:-1]]), {"time": "when"}, "2024-10-27 02:30+01:00"),
+        (table(when=[*TIMES[:30], *TIMES[:30]]), {"time": "when"}, "files without one need it"),
         (table(turbine="A"), {"turbine": "turbine", "capacity": 90_000}, "is large"),
         (table(), {"alpha": "0.5%"}, "alpha is 0.5% of capacity"),
         (table(), {"epsilon": 11}, "may become over 99.99% sure"),

@@ -75,6 +75,9 @@ REFUSED = {
         wind("codes.csv"),
         "Check the speed column and its unit (m/s), or name features",
     ),
+    "a row of units": (wind("units.csv"), "Remove rows of units and codes for errors"),
+    "lines above the headings": (wind("above.csv"), "remove what is above the headings"),
+    "a workbook": (wind("scada.xlsx"), "save a workbook as CSV"),
     "no name for the data": (
         wind("bare.csv").replace("--dataset farm", ""),
         "--dataset",
@@ -100,6 +103,19 @@ DOUBTED = {
         wind("again.csv", more="--key step"),
         "2 of 50 rows have the key 'step' of another row of their turbine. Check for duplicates",
     ),
+    "a clock that is set back": (
+        wind("back.csv", more="--time when"),
+        "If a clock was set back, write times with their zone, as 2024-10-27 02:30+01:00",
+    ),
+    "a file for each turbine": (
+        wind("one.csv two.csv", more="--time when"),
+        "are these several turbines? Name their column with --turbine",
+    ),
+    "power in other units": (
+        wind("mega.csv").replace("--power kw", "--power power_mw"),
+        "names MW, and values and --capacity are taken as kW. Give the capacity in MW",
+    ),
+    "speeds in km/h": (wind("kilometres.csv"), "no site is so windy. Convert other units"),
     "a capacity in other units": (
         wind("bare.csv", capacity="2.0"),
         "A capacity of 2 kW is small for wind power",
@@ -164,6 +180,18 @@ def folder(tmp_path_factory):
     bare.to_csv(here / "bare.csv", index=False)
     bare.assign(ws=bare.ws.where(bare.index != 3, -999.0)).to_csv(here / "codes.csv", index=False)
     bare.assign(ws=np.linspace(8, 75, 50)).to_csv(here / "feet.csv", index=False)
+    units = pd.DataFrame([{"ws": "m/s", "kw": "kW"}])
+    pd.concat([units, bare.astype(object)]).to_csv(here / "units.csv", index=False)
+    (here / "above.csv").write_text("Farm North\n" + (here / "bare.csv").read_text())
+    (here / "scada.xlsx").write_bytes(b"PK")
+    times = farm.when[:50]
+    bare.assign(when=[*times[:49], times[48]]).to_csv(here / "back.csv", index=False)
+    for name in ("one.csv", "two.csv"):
+        bare.assign(when=times).to_csv(here / name, index=False)
+    bare.assign(kw=bare.kw / 1000).rename(columns={"kw": "power_mw"}).to_csv(
+        here / "mega.csv", index=False
+    )
+    bare.assign(ws=np.linspace(9, 45, 50)).to_csv(here / "kilometres.csv", index=False)
     bare.assign(step=np.arange(50) // 2).to_csv(here / "pooled.csv", index=False)
     bare.assign(step=np.minimum(np.arange(50), 47)).to_csv(here / "again.csv", index=False)
     network = cases.rts96()

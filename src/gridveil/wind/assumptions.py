@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from gridveil.errors import show_exact
 from gridveil.wind.clock import oddities
 from gridveil.wind.features import Features, uncovered
@@ -23,8 +25,15 @@ _KILOWATTS = {"w": 1e-3, "kw": 1.0, "mw": 1e3, "gw": 1e6}
 # kW: no turbine in a wind farm is smaller; none is larger than 30 MW, and no farm than 10 GW.
 _LEAST, _TURBINES_MOST, _FARMS_MOST = 10.0, 50e3, 10e6
 _STORM = 60.0  # m/s, more than any turbine's anemometer reports on average
+_WINDY = 15.0  # m/s, more than the mean of any site that turbines stand at
+# What headings say of units, as in power_mw or Speed [km/h].
+_POWER_UNIT = re.compile(r"(?:^|[^a-z])([kmg]w)(h?)(?:[^a-z]|$)", re.IGNORECASE)
+_SPEED_UNIT = re.compile(
+    r"(?:^|[^a-z])(km/?h|kph|mph|knots?|kts?|kn|ft/?s|fps)(?:[^a-z]|$)", re.IGNORECASE
+)
 _LEAST_ALPHA = Fraction(1, 100)  # of capacity
 _MANY = 0.5  # of all rows
+_POOLED = 0.1  # of all rows: no clock is set back that often
 _SHOWN = 6
 
 
@@ -79,6 +88,7 @@ def unusual(
         *_order_doubts(records),
         *_pooled(records),
         *_times(records),
+        *_units(records),
         *_sizes(records),
         *_speeds(records),
         *_step(guarantee),
@@ -130,7 +140,38 @@ def _pooled(records: Records) -> Iterator[str]:
 
 def _times(records: Records) -> list[str]:
     times = [one for one in (group.times() for group in records.groups) if one is not None]
-    return oddities(times, [group.name for group in records.groups]) if times else []
+    if not times:
+        return []
+    again = sum(int((np.diff(moments) == 0).sum()) for moments in times)
+    if records.turbine is None and again >= _POOLED * records.rows:
+        return [
+            f"{again:,} of {records.rows:,} records have the time of another one: are these "
+            "several turbines? Name their column with --turbine; files without one need it added."
+        ]
+    return oddities(times, [group.name for group in records.groups])
+
+
+def _units(records: Records) -> Iterator[str]:
+    """Headings that name other units than those that values are taken in."""
+    said = _POWER_UNIT.search(records.power_column)
+    if said:
+        unit = said[1][:-1].replace("m", "M").replace("g", "G").replace("K", "k") + "W"
+        if said[2]:
+            yield (
+                f"The heading '{records.power_column}' names {unit}h, an energy, and power in "
+                f"{records.unit} is expected. Divide it by the hours of an interval."
+            )
+        elif records.unit.strip().lower() in _KILOWATTS.keys() - {unit.lower()}:
+            yield (
+                f"The heading '{records.power_column}' names {unit}, and values and --capacity are "
+                f"taken as {records.unit}. Give the capacity in {unit}, and --unit {unit}."
+            )
+    said = _SPEED_UNIT.search(records.speed)
+    if said:
+        yield (
+            f"The heading '{records.speed}' names {said[1]}, and m/s are expected. Convert the "
+            "wind speeds."
+        )
 
 
 def _sizes(records: Records) -> Iterator[str]:
@@ -156,6 +197,11 @@ def _speeds(records: Records) -> Iterator[str]:
         yield (
             f"Wind speeds go from {low:g} to {high:g}, and m/s are expected. Convert other units, "
             "and leave out codes for missing values, such as -999."
+        )
+    elif records.speed_mean > _WINDY:
+        yield (
+            f"Wind speeds are {records.speed_mean:.3g} on average, and m/s are expected: no "
+            "site is so windy. Convert other units, such as km/h."
         )
 
 

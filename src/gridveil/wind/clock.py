@@ -78,9 +78,11 @@ def oddities(times: Sequence[Whole], names: Sequence[str]) -> list[str]:
     repeated = [int((np.diff(moments) == 0).sum()) for moments in times]
     if any(repeated):
         at = int(np.argmax(repeated))
+        most = f" (most of them {names[at]}: {repeated[at]:,})" if len(names) > 1 else ""
         found.append(
-            f"{sum(repeated):,} records have the time of another record of their turbine (most "
-            f"of them {names[at]}: {repeated[at]:,}), as clocks that are set back leave them."
+            f"{sum(repeated):,} records have the time of another record of their turbine{most}. "
+            "Remove duplicates, which count as several records. If a clock was set back, write "
+            "times with their zone, as 2024-10-27 02:30+01:00."
         )
     uneven = sum(int((np.diff(moments) % step != 0).sum()) for moments in times)
     if uneven:

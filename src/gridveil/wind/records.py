@@ -124,8 +124,8 @@ class Records:
         Private, for the owner alone: how many values lay outside [0, capacity].
     clock
         Whose hours and days times are in: ``"UTC"`` with time zones, else ``"as written"``.
-    speed_range
-        Lowest and highest wind speed.
+    speed_range, speed_mean
+        Lowest and highest wind speed, and their mean.
     delimiter, style
         The sign between fields of the released file, if it is CSV, and how the source is written.
     streamed
@@ -159,6 +159,7 @@ class Records:
         self.time_format = layout.time_format
         self.clock = "UTC" if layout.time and _zoned(layout, layout.time) else "as written"
         self.speed_range = (tally.low, tally.high)
+        self.speed_mean = tally.total / tally.rows
         self.streamed = streamed
         self.power = contents.power
         self.by_turbine = contents.by_turbine

@@ -68,7 +68,7 @@ def open_file(path: Path, style: CsvStyle) -> RecordFile:
     if not name.endswith(SUFFIXES):
         raise InputError(
             f"The format of {path.name} is not known.",
-            remedy=f"Files of records end in {', '.join(SUFFIXES)}.",
+            remedy=f"Files of records end in {', '.join(SUFFIXES)}; save a workbook as CSV.",
         )
     _check_access(path)
     if name.endswith((".csv", ".csv.gz")):
@@ -300,7 +300,13 @@ def find_columns(where: str, present: Sequence[str], wanted: Sequence[str]) -> d
         count = list(present).count(name)
         if count == 0:
             there = ", ".join(f"'{c}'" for c in present) or "none"
-            raise InputError(f"{where} has no column '{name}'.", remedy=f"Its columns: {there}.")
+            remedy = f"Its columns: {there}."
+            if len(present) == 1:
+                remedy += (
+                    " If that is no heading, remove what is above the headings, or name the sign "
+                    'between fields, as sep=";" (--sep ";").'
+                )
+            raise InputError(f"{where} has no column '{name}'.", remedy=remedy)
         if count > 1:
             raise InputError(
                 f"{where} has {count} columns named '{name}'.", remedy="Give each its own name."

@@ -309,7 +309,8 @@ def _numbers(piece: Piece, name: str) -> Vector:
         raise InputError(
             f"Column '{name}' of {piece.where} is not all numbers: row {piece.row + bad + 1} "
             "(counted from 1 below the header) holds text.",
-            remedy="Mend the file; decimal commas need decimal=',' (--decimal ,).",
+            remedy="Decimal commas need decimal=',' (--decimal ,), and decimal points need none. "
+            "Remove rows of units and codes for errors, and write thousands without a sign.",
         )
     return values
 
@@ -343,6 +344,7 @@ class Tally:
     dropped: int = 0
     low: float = np.inf
     high: float = -np.inf
+    total: float = 0.0
     formula: bool = False
     _gaps: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
@@ -353,6 +355,7 @@ class Tally:
         if len(rows):
             self.low = min(self.low, float(speed.min()))
             self.high = max(self.high, float(speed.max()))
+            self.total += float(speed.sum())
         for name, (count, first) in gaps.items():
             before, earliest = self._gaps.get((piece.where, name), (0, first))
             self._gaps[piece.where, name] = before + count, earliest
