@@ -482,6 +482,13 @@ def test_a_zip_file_of_something_else(models, tmp_path):
         read_case(tmp_path / "cut.zip")
 
 
+def test_a_model_without_its_boundary_says_what_is_missing(tmp_path):
+    path = tmp_path / "micro.zip"
+    network(MICRO[0]).save(str(path), format="CGMES")
+    with pytest.raises(InputError, match=r"refers to \d base voltages .*\(EQBD, TPBD\)"):
+        read_case(path)
+
+
 def test_what_becomes_of_the_file_is_said(models):
     facts = file_facts(read_case(models(MICRO[0])))
     assert (facts.kind, facts.written_as) == ("cgmes", ".zip")

@@ -43,9 +43,11 @@ from gridveil.grid.io.cgmes.places import (
 )
 from gridveil.grid.io.cgmes.rdf import (
     MODEL,
+    RESOURCE,
     SCHEMAS,
     Graph,
     NotCgmes,
+    bare,
     column,
     local,
     read_profiles,
@@ -87,11 +89,22 @@ def read(source: str | os.PathLike[str]) -> Network:
     InputError
         If pypowsybl is not installed, or the file is not a network.
     """
-    network = powsybl.read(source)
     try:
         graph = Graph(read_profiles(Path(source)))
     except NotCgmes:
-        return network
+        return powsybl.read(source)
+    try:
+        network = powsybl.read(source)
+    except InputError:
+        absent = _absent_voltages(graph)
+        if not absent:
+            raise
+        raise InputError(
+            f"'{Path(source).name}' refers to {len(absent)} base voltages that none of its "
+            f"profiles has, {absent[0]} for example.",
+            remedy="Put the boundary profiles (EQBD, TPBD), which have them, into the same zip "
+            "file.",
+        ) from None
     network = _in_order(network, graph)
     tree = source_of(network, "powsybl").data
     try:
@@ -103,6 +116,13 @@ def read(source: str | os.PathLike[str]) -> Network:
         note = f"a release of this model is XIIDM: {why}"
         return replace(network, notes=(*network.notes, note))
     return replace(network, source=replace(source_of(network, "powsybl"), kind="cgmes", data=model))
+
+
+def _absent_voltages(graph: Graph) -> list[str]:
+    """Return the base voltages that are referred to, and in no profile: boundaries have them."""
+    parts = (part for profile in graph.profiles for element in profile.root for part in element)
+    used = {bare(one.get(RESOURCE, "")) for one in parts if column(one.tag) == "BaseVoltage"}
+    return sorted(name for name in used - {""} if name not in graph)
 
 
 def _in_order(network: Network, graph: Graph) -> Network:
