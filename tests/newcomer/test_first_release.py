@@ -92,3 +92,24 @@ def test_whoever_says_yes_gets_what_was_asked_for(terminal, tmp_path):
     assert "unusual: No column orders the rows" in shown
     assert code == 0
     assert Ledger(tmp_path / "ledger.sqlite").totals("farm").spent == 2
+
+
+def test_questions_about_a_network_are_asked_as_its_help_shows_them(terminal, tmp_path):
+    answers = [
+        ("(wind or grid): ", "grid"),
+        ("data: ", "rts96"),
+        ("parameter [capacity]: ", ""),
+        ("alpha: ", "20%"),
+        ("range: ", "50:1000"),
+        ("epsilon [1]: ", ""),
+        ("dataset: ", "grid"),
+        ("output [release]: ", ""),
+    ]
+    shown, code = terminal.run("gridveil init", *answers)
+    assert "by public class: 380kV:100,others:20" in shown
+    assert "[none]" not in shown
+    assert code == 0
+    shown, code = terminal.run("gridveil release --dry-run")
+    assert "120 values in MW, each protected by 20% of its value" in shown
+    assert "[none]" not in shown
+    assert code == 0

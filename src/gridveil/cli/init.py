@@ -16,6 +16,7 @@ from gridveil.cli.release_file import (
     KINDS,
     OWNERS,
     file_text,
+    help_of,
     parameters_of,
     release_command,
 )
@@ -108,7 +109,7 @@ def _ask(
     kind: str, name: str, parameter: Any, columns: list[str], known: dict[str, Any]
 ) -> dict[str, str]:
     """One question, asked again until its answer can be used; nothing for one that is left out."""
-    words = getattr(parameter, "help", None) or "The data: files of records, or a case."
+    words = help_of(parameter) or "The data: files of records, or a case."
     default = _FIRST_CHOICE.get(name, parameter.default)
     needed = parameter.required or name in ("alpha", "dataset")
     shown = plain(f"{words} Columns: {', '.join(columns)}." if name in _COLUMNS else words)

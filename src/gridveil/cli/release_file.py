@@ -75,10 +75,10 @@ def read_file(path: Path) -> tuple[str, list[str]]:
             raise _unknown(path, kind, name, list(known))
     missing = [name for name, one in known.items() if one.required and name not in given]
     if missing:
-        help_of = getattr(known[missing[0]], "help", None) or "See the command's help."
+        words = help_of(known[missing[0]]) or "See the command's help."
         raise InputError(
             f"{path} has no {' and no '.join(missing)}.",
-            remedy=f'Add a line {missing[0]} = "...": {help_of}',
+            remedy=f'Add a line {missing[0]} = "...": {words}',
         )
     return kind, words_of(path, known, given)
 
@@ -162,8 +162,8 @@ def file_text(kind: str, values: Mapping[str, Any]) -> str:
     lines += [f"kind = {_toml(kind)}", ""]
     for name, one in known.items():
         if name in values:
-            words = getattr(one, "help", None)
-            lines += [f"# {_comment(words)}"] if words else []
+            words = help_of(one)
+            lines += [f"# {words}"] if words else []
             lines += [f"{name} = {_toml(values[name])}", ""]
     return "\n".join(lines)
 
@@ -203,8 +203,9 @@ def _single(values: Mapping[str, Any]) -> dict[str, Any]:
     return {n: v[0] if isinstance(v, list) and len(v) == 1 else v for n, v in values.items()}
 
 
-def _comment(words: str) -> str:
-    return " ".join(words.replace("[none][/none]", "").split())
+def help_of(parameter: Any) -> str:
+    """The help of a command's parameter on one line, as it is shown; empty if it has none."""
+    return " ".join((getattr(parameter, "help", None) or "").replace("[none][/none]", "").split())
 
 
 def _toml(value: Any) -> str:
