@@ -75,6 +75,20 @@ def test_a_release_that_serves_all_models_does_not_warn(case, tmp_path):
     assert 'class="number" data-name="why"' not in page
 
 
+def test_models_without_costs_have_no_picture_of_them(case, tmp_path):
+    network = grid.read_case(case)
+    free = network.with_linear_costs(np.zeros(len(network.generators)))
+    free.write(tmp_path / "free.m")
+    models = grid.Population(4, load=np.ones((4, len(network.buses))))
+    for name, drawn in (("free.m", False), (case, True)):
+        folder = tmp_path / str(drawn)
+        folder.mkdir()
+        _, page = release_of(folder, tmp_path / name, models, "300:500")
+        assert ("No unit has a cost here" in page) != drawn
+        assert ("Costs of the models on the released network." in page) == drawn
+        assert ("mean cost ($/h)" in page) == drawn
+
+
 def test_a_wide_range_is_written_out(tmp_path, ledger):
     network = tiny(tmp_path)
     asked = {"range": (1, 1e6), "method": "laplace", "dataset": "tiny", "ledger": ledger}

@@ -282,14 +282,15 @@ def _distribution(public: PublicNetwork, values: Floats, name: str) -> Picture:
 
 def _models(network: Network, solutions: Solutions, served: NDArray[np.bool_]) -> Section:
     count, cost = len(served), solutions.cost[served]
-    assert solutions.line_price is not None
-    congested = (np.nan_to_num(solutions.line_price[served]) > 1e-4).sum(1)
     figures = [
         ("models of the population", f"{count:,}"),
         ("served by the released network", f"{int(served.sum()):,}"),
     ]
+    text = "Each model is an optimal power flow with its own loads, limits and costs."
     pictures: tuple[Picture, ...] = ()
-    if served.any():
+    if cost.any():
+        assert solutions.line_price is not None
+        congested = (np.nan_to_num(solutions.line_price[served]) > 1e-4).sum(1)
         figures += [
             ("mean cost ($/h)", shown(float(cost.mean()))),
             ("congested lines a model, mean", f"{congested.mean():.1f}"),
@@ -305,7 +306,8 @@ def _models(network: Network, solutions: Solutions, served: NDArray[np.bool_]) -
                 "Costs of the models on the released network.",
             ),
         )
-    text = "Each model is an optimal power flow with its own loads, limits and costs."
+    elif served.any():
+        text += " No unit has a cost here, so they tell whether they are served, and no prices."
     warnings: tuple[str, ...] = ()
     if served.all():
         text += " The released network serves all of them."

@@ -10,7 +10,7 @@ functions of this module that they are given.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -25,6 +25,7 @@ from gridveil.privacy.words import (
     range_unit,
     show_far,
     show_groups,
+    show_step,
     show_steps,
     show_unit,
 )
@@ -236,6 +237,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["exact"] = lambda value: show_exact(Fraction(value))
+    environment.filters["step"] = _step
     environment.filters["number"] = shown
     environment.filters["factor"] = lambda value: factor(Fraction(value))
     environment.filters["certainty"] = lambda value: certainty(Fraction(value))
@@ -290,6 +292,11 @@ def _changes(statement: Statement) -> list[tuple[str, Fraction]]:
         words = f"{show_unit(one)}, {where}"
         found.append((words, Fraction(one["epsilon_over_whole_range"])))
     return sorted(found, key=lambda change: change[1])
+
+
+def _step(one: Mapping[str, Any]) -> str:
+    """A step without its unit: ``30``, or ``20%`` if it is a share of each value."""
+    return show_step(Fraction(one["alpha"]), one["unit"]).partition(" ")[0]
 
 
 def _anchor(title: str) -> str:
