@@ -90,6 +90,14 @@ def test_what_is_unusual_about_networks(given, words):
     assert any(words in one for one in grid_plan(**given).unusual)
 
 
+def test_units_without_a_limit_tell_nothing_of_loads():
+    network = gv.grid.cases.rts96()
+    every = np.full(len(network.generators), 9999.0)
+    units = replace(network.generators, p_min=np.zeros(len(every)), p_max=every)
+    network = replace(network, generators=units)
+    assert grid_plan(network, parameter="load", alpha=5).unusual == ()
+
+
 @pytest.mark.parametrize(
     ("parameter", "alpha", "limits", "rate"),
     [

@@ -82,10 +82,10 @@ def info(
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
     from gridveil.grid.file_facts import file_facts
-    from gridveil.grid.owner_preview import placeholder_words, preview, step_words
+    from gridveil.grid.owner_preview import advice, preview
     from gridveil.release.bundle import OWNER_MARK
 
-    notes = [*_notes(network), *placeholder_words(network), *step_words(network)]
+    notes = [*_notes(network), *advice(network)]
     found = preview(network) if solving else None
     known = file_facts(network)
     if as_json:

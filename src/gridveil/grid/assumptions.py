@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import show_exact
+from gridveil.grid.io import network_suffix
+from gridveil.grid.io.fates import lines
 from gridveil.grid.methods.base import Prepared
 from gridveil.grid.model.adequacy import hopeless
 from gridveil.grid.model.covariates import public_facts
@@ -24,6 +26,7 @@ from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import solve_population
+from gridveil.grid.owner_preview import PLACEHOLDER
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.words import show_far, show_step
@@ -63,7 +66,8 @@ def assumed(
         noise = _noise(problem, prepared, name)
         off = float(np.median(np.expm1(noise) if one.unit == RELATIVE else noise))
         found[f"private {name}"] = (
-            f"{one.entries:,} values{f' ({part} alone; the rest is public)' if part else ''} in "
+            f"{one.entries:,} value{'s' * (one.entries != 1)}"
+            f"{f' ({part} alone; the rest is public)' if part else ''} in "
             f"{unit}, each protected by {show_far(neighbour_json(one, Fraction(1)))}; values "
             f"outside [{limits.low:g}, {limits.high:g}] count as the nearer end"
         )
@@ -73,7 +77,27 @@ def assumed(
             else f"a single value of {name} is off by about {off:,.4g} {unit}"
         ) + " before restoration"
     out = f"; {left_out:,} more left out, since generation can't match the load" if left_out else ""
-    return found | {"models": f"{problem.models.size:,} to be served{out}"}
+    found["models"] = f"{problem.models.size:,} to be served{out}"
+    if declared.limit_ratios:
+        ratios = ", ".join(f"{name} {value:g}" for name, value in declared.limit_ratios.items())
+        found["limit ratios"] = f"{ratios}, and 1 for others, public by declaration"
+    return found | file_words(public)
+
+
+def file_words(public: PublicNetwork) -> dict[str, str]:
+    """What becomes of the file that the network was read from; nothing if it came from none."""
+    if public.source is None:
+        return {}
+    columns: dict[str, list[str]] = {}
+    for fate, some, _ in lines(public.changes):
+        columns.setdefault(fate, []).append(some)
+    known: Any = public  # it has the source that a network has
+    found = {"file": f"the release is network{network_suffix(known)}"}
+    return found | {
+        f"{fate} columns": "; ".join(columns[fate])
+        for fate in ("dropped", "rewritten")
+        if fate in columns
+    }
 
 
 def unusual(
@@ -236,7 +260,9 @@ def _typical(public: PublicNetwork, name: str) -> tuple[Floats | None, str]:
     if other in public.parameters:
         return None, ""
     on: Any = table
-    total = float(np.abs(np.nan_to_num(getattr(on, column)[on.in_service], posinf=0.0)).sum())
+    sizes = np.abs(np.nan_to_num(getattr(on, column)[on.in_service], posinf=0.0))
+    # Limits like 9,999 stand for units without one.
+    total = float(sizes[(sizes < PLACEHOLDER) | (name != "load")].sum())
     if not total:
         return None, ""
     what = "generation" if name == "load" else "load"

@@ -72,7 +72,8 @@ class FileFacts:
             if not count:
                 said.append((name, "has no values in this file"))
                 continue
-            said.append((name, f"{count:,} values could be private. With it, beside the above:"))
+            values = "1 value" if count == 1 else f"{count:,} values"
+            said.append((name, f"{values} could be private. With it, beside the above:"))
             said += _lines(self.private[name])
         return said
 

@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from gridveil.errors import InputError
 from gridveil.grid.model.network import Network
+from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import own_models, sample_population
+from gridveil.grid.model.ranges import check_ranges, default_range
+from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import solve_population
 from gridveil.report.certainty_by_size import certainty, misfit, show_certainty, sizes
 
@@ -77,6 +81,11 @@ def preview(network: Network) -> Preview:
     return Preview(case, models.size, served, own is not None)
 
 
+def advice(network: Network) -> list[str]:
+    """All that the real values suggest for the options of a release."""
+    return [*placeholder_words(network), *range_words(network), *step_words(network)]
+
+
 def placeholder_words(network: Network) -> list[str]:
     """A proposal for ratings that limit nothing."""
     rated = network.branches.capacity
@@ -88,6 +97,28 @@ def placeholder_words(network: Network) -> list[str]:
         "placeholders. If they are, and everybody may know which lines have one, release with "
         f"--unlimited-above {PLACEHOLDER:.0f}."
     ]
+
+
+def range_words(network: Network) -> list[str]:
+    """Which parameters have values that the range of a release would clip, if it names none."""
+    said = []
+    for name, parameter in PARAMETERS.items():
+        table = getattr(network, parameter.table)
+        support = Declared().support(network, name)
+        values = np.concatenate([getattr(table, column)[on] for column, on in support.items()])
+        try:
+            known = check_ranges((name,), {name: default_range(network, (name,), name)})[name]
+        except InputError:
+            continue  # nothing public tells, and a release asks for a range
+        count = int(((values < known.low) | (values > known.high)).sum())
+        if count:
+            said.append(
+                f"{count:,} of {len(values):,} values of {name} lie outside [{known.low:g}, "
+                f"{known.high:g}] {parameter.unit}, the range of a release that names none: they "
+                f"would count as the nearer end. Name one by what is public: --range {name}=LOW:"
+                "HIGH."
+            )
+    return said
 
 
 def step_words(network: Network) -> list[str]:

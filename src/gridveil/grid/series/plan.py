@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
+from gridveil.grid.assumptions import file_words
 from gridveil.grid.io import module_of
 from gridveil.grid.methods.base import TROUBLE
 from gridveil.grid.model.network import Network
@@ -90,7 +91,7 @@ class SeriesPlan(Plan[SeriesRelease]):
     @property
     def assumed(self) -> dict[str, str]:
         """See `Plan.assumed`."""
-        return assumed(self.prepared, self.options)
+        return assumed(self.prepared, self.options) | file_words(self.public)
 
     @property
     def unusual(self) -> tuple[str, ...]:
