@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -66,6 +67,15 @@ def test_info_proposes_placeholders_and_a_release_says_nothing_of_them(tmp_path)
     assert made.exit_code == 0, made.output
     assert "9900" not in made.output
     assert "unlimited" not in made.output
+
+
+def test_info_shows_every_note(monkeypatch):
+    noted = replace(cases.rts96(), notes=tuple(f"note {place}" for place in range(6)))
+    monkeypatch.setattr("gridveil.cli.grid.read_network", lambda *_, **__: noted)
+    shown = run("grid", "info", "rts96", "--no-solve").stdout
+    assert [shown.count(f"note        note {place}") for place in range(6)] == [1] * 6
+    assert "and 3 more" not in shown
+    assert "and 3 more" in repr(noted)
 
 
 def test_info_counts_what_the_range_of_a_release_would_clip(tmp_path):

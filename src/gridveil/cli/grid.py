@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,11 +86,11 @@ def info(
     from gridveil.grid.owner_preview import advice, preview
     from gridveil.release.bundle import OWNER_MARK
 
-    notes = [*_notes(network), *advice(network)]
+    notes = [*network.notes, *_notes(network), *advice(network)]
     found = preview(network) if solving else None
     known = file_facts(network)
     if as_json:
-        shown = {"mark": OWNER_MARK, **_summary(network), "notes": [*network.notes, *notes]}
+        shown = {"mark": OWNER_MARK, **_summary(network), "notes": notes}
         solved = None if found is None else found.to_json()
         file = None if known is None else known.to_json()
         print_json({**shown, "file": file, "solved": solved, "problems": []})
@@ -97,7 +98,7 @@ def info(
         from rich.markup import escape
 
         out().print(f"[bold red]{OWNER_MARK}[/]")
-        out().print(escape(repr(network)))
+        out().print(escape(repr(replace(network, notes=()))))
         for note in [*notes, *([] if found is None else found.words)]:
             out().print(f"  note        {escape(note)}")
         for word, line in [] if known is None else known.rows():
