@@ -176,7 +176,7 @@ def test_the_ledger_counts_factors_and_keeps_amounts_apart(tmp_path):
     [
         ({"method": "paper"}, "costs"),
         ({"parameter": "cost", "range": (1, 100)}, "can't be a share"),
-        ({"parameter": "load", "range": (0, 1000)}, "begin above 0"),
+        ({"parameter": "load", "range": (0, 1000)}, "--range load=0.01:1000 "),
         ({"parameter": "load", "range": (1, 1000), "total_share": "40%"}, "share of each"),
         ({"parameter": "load", "range": (1, 1000), "published_total": 8000}, "not a share"),
         ({"catalogue": [105, 240]}, "catalogue"),

@@ -188,11 +188,14 @@ class Adjacency:
 
 def _check_relative(parameter: str, amount: Fraction, range: Range) -> None:
     if range.low <= 0:
+        high = range.high if range.high > 0 else 5000.0
+        low = high / 1e5
         raise InputError(
             f"alpha of {parameter} is a share of each value, and its public range {range} does "
             "not begin above 0.",
-            remedy="Give a range of values above 0: --range 0.1:5000 (range=(0.1, 5000)). Smaller "
-            "values are released as if they were at its lower end.",
+            remedy=f"Give a range of values above 0: --range {parameter}={low:g}:{high:g} "
+            f"(range=({low:g}, {high:g})), for example. Smaller values are released as if they "
+            "were at its lower end.",
         )
     if not _LEAST_SHARE <= amount <= _MOST_SHARE:
         raise InputError(
