@@ -136,7 +136,8 @@ def release(
         str | None,
         typer.Option(
             help="capacity: public ratios of a line's further limits to its capacity: "
-            "'1200s=1.1, 600s=1.2, side2=1.05', or 'B=1.1, C=1.2'. 1 without one."
+            "'1200s=1.1, 600s=1.2, side2=1.05', or 'B=1.1, C=1.2' (from PSS/E 34 on "
+            "'2=1.1, 3=1.2'). 1 without one."
         ),
     ] = None,
     series: SeriesOption = None,

@@ -20,7 +20,10 @@ from gridveil.grid.io import Protected, Source, module_of
 Ratios = Mapping[str, float]
 _DURATION = re.compile(r"(\d+)\s*(s|min|h)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
-_EXAMPLE = 'Write "1200s=1.1, 600s=1.2" for durations, "B=1.1, C=1.2" for ratings.'
+_EXAMPLE = (
+    'Write "1200s=1.1, 600s=1.2" for durations, "B=1.1, C=1.2" for ratings ("2=1.1, 3=1.2" from '
+    "PSS/E 34 on)."
+)
 _MOST = 10.0
 
 
