@@ -176,7 +176,9 @@ def alone(name, form, batch):
     if name == "together":
         if not applies(form, batch):
             return None
-        found = solve_together(form, batch, np.ones(count, dtype=bool))
+        lines = LinearModel(form)
+        wanted = np.ones(count, dtype=bool)
+        found = solve_together(form, batch, wanted, lambda k: solve_lazily(lines, batch, k))
         answers = [found[k] for k in range(count)] if len(found) == count else None
     elif curved != (name == "quadratic") or (name == "all rows" and form.flows.buses > DENSE):
         return None

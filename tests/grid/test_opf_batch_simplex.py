@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridveil.grid.model.population import Population
+from gridveil.grid.opf import batch_simplex
 from gridveil.grid.opf import fallbacks as ladder_module
 from gridveil.grid.opf.batch_simplex import applies, solve_together
+from gridveil.grid.opf.certificates import certify
 from gridveil.grid.opf.columns import Slack
 from gridveil.grid.opf.engine import Status, solve_population
-from gridveil.grid.opf.formulation import Formulation
+from gridveil.grid.opf.formulation import Formulation, Settings
+from gridveil.grid.opf.highs import LinearModel, solve_lazily
+from gridveil.grid.opf.workers import formulate
 
 MODELS = [{}, {"model": "relaxed", "slack_price": 40.0}, {"model": "relaxed", "slack_price": 1e4}]
 
@@ -32,6 +36,11 @@ def network_of(seed, **how):
     network = random_network(seed, extra=6, **how)
     lines = len(network.branches)
     return network, replace(sample(seed), capacity=sample(seed).capacity[:, :1] * np.ones(lines))
+
+
+def one_by_one(form, batch):
+    model = LinearModel(form)
+    return lambda k: solve_lazily(model, batch, k)
 
 
 def count_alone(monkeypatch):
@@ -53,6 +62,53 @@ def test_together_and_one_by_one_agree(seed, how, pieces, tight):
     finite = np.isfinite(alone.cost)
     np.testing.assert_allclose(together.cost[finite], alone.cost[finite], rtol=1e-9)
     assert together.certified.all()
+
+
+def follow_the_first(monkeypatch):
+    """Make every batch start from its first model's basis, however small it is."""
+    for name, value in (("MANY_BROKEN", (-1, -1)), ("LARGE_TABLE", -1), ("FEWEST_LIKE", 2)):
+        monkeypatch.setattr(batch_simplex, name, value)
+    monkeypatch.setattr(batch_simplex, "PROBE", 8)
+
+
+@pytest.mark.parametrize("how", MODELS)
+@pytest.mark.parametrize("seed", range(6))
+def test_models_that_start_from_a_solved_one_agree(monkeypatch, seed, how):
+    network, population = network_of(seed, tight=0.9)
+    alone = solve_population(network, population, rows="all", **how)
+    follow_the_first(monkeypatch)
+    together = solve_population(network, population, **how)
+    np.testing.assert_array_equal(np.isinf(together.cost), np.isinf(alone.cost))
+    finite = np.isfinite(alone.cost)
+    np.testing.assert_allclose(together.cost[finite], alone.cost[finite], rtol=1e-9)
+    assert together.certified.all()
+
+
+def test_most_models_can_start_from_a_solved_one(monkeypatch):
+    network, population = network_of(11, tight=1.2)
+    follow_the_first(monkeypatch)
+    alone = count_alone(monkeypatch)
+    how = {"model": "relaxed", "slack_price": 1e4}
+    found = solve_population(network, population, **how)
+    assert (found.status == Status.OPTIMAL).all()
+    # The first, and those left at the end of the probe and of the rest.
+    assert 0 < len(alone) <= 1 + 2 * batch_simplex.FEW_LEFT
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.sampled_from(MODELS[:2]), st.floats(0.6, 1.5))
+def test_every_answer_of_all_together_is_right(seed, how, tight):
+    network, population = network_of(seed, tight=tight)
+    form = formulate(network, Settings(**how), True)
+    batch = form.batch(population, network.branches.capacity)
+    if not applies(form, batch):
+        return
+    hopeless = (batch.bounds.low > batch.bounds.high).any(1)
+    hopeless |= form.balance(batch.bounds.high)[:, 0] < batch.demand[:, 0]
+    hopeless |= form.balance(batch.bounds.low)[:, 0] > batch.demand[:, 0]
+    found = solve_together(form, batch, ~hopeless, one_by_one(form, batch))
+    for k, answer in found.items():
+        assert certify(form, batch.one(k), [answer]).gap[0] <= 1e-9
 
 
 @pytest.mark.parametrize("how", MODELS)
@@ -95,4 +151,5 @@ def test_what_can_not_be_solved_together_is_left_out():
     shed = form(buses=True)
     assert not applies(shed, shed.batch(population, network.branches.capacity))
     negative = strict.batch(population, np.full(len(network.branches), -1.0))
-    assert solve_together(strict, negative, np.ones(len(population.load), bool)) == {}
+    wanted = np.ones(len(population.load), bool)
+    assert solve_together(strict, negative, wanted, one_by_one(strict, negative)) == {}

@@ -111,7 +111,9 @@ class Ladder:
         """Solve every model; return statuses and certified answers."""
         hopeless = _out_of_reach(self.form, batch)
         quick = not self._all_rows and applies(self.form, batch)
-        together = solve_together(self.form, batch, ~hopeless) if quick else {}
+        together: dict[int, Answer] = {}
+        if quick:
+            together = solve_together(self.form, batch, ~hopeless, lambda k: self._one(batch, k))
         answers = [
             without_numbers(Outcome.INFEASIBLE, self.form)
             if hopeless[k]
