@@ -122,10 +122,14 @@ class Ladder:
         ]
         certified = certify(self.form, batch, answers)
         status = np.where(hopeless, Status.INFEASIBLE, Status.OPTIMAL).astype(np.int64)
-        unsolved = _unsolved(answers)
+        unsolved = _unsolved(answers) & ~hopeless
+        lost = np.flatnonzero(unsolved & _infeasible(answers))
+        if len(lost):
+            proved = lost[self._proved_infeasible(batch.some(lost))]
+            status[proved], unsolved[proved], hopeless[proved] = Status.INFEASIBLE, False, True
         doubtful = ~hopeless & ~unsolved & self._rejected(certified)
         tighter = self._angles is not None and doubtful.any() and self._angles.tighten()
-        for k in np.flatnonzero(doubtful | (~hopeless & unsolved)):
+        for k in np.flatnonzero(doubtful | unsolved):
             answer = answers[k]
             if k in together or (tighter and doubtful[k]):
                 answer = self._one(batch, int(k))
@@ -168,7 +172,7 @@ class Ladder:
 
     def _climb(self, batch: Batch, answer: Answer, into: Certified, k: int) -> Status:
         """Try the rungs in turn on one model; write its best answer into row `k` of `into`."""
-        if answer.outcome is Outcome.INFEASIBLE and self._proved_infeasible(batch):
+        if answer.outcome is Outcome.INFEASIBLE and self._proved_infeasible(batch)[0]:
             return Status.INFEASIBLE
         curved = bool(batch.bounds.quad.any())
         outcomes = [answer.outcome]
@@ -189,7 +193,7 @@ class Ladder:
                 return status
         if Outcome.SOLVED in outcomes:
             return Status.UNCERTIFIED
-        if self._proved_infeasible(batch):
+        if self._proved_infeasible(batch)[0]:
             return Status.INFEASIBLE
         return Status.UNBOUNDED if Outcome.UNBOUNDED in outcomes else Status.FAILED
 
@@ -200,17 +204,16 @@ class Ladder:
             into.put(k, found)
         return not self._rejected(into)[k]
 
-    def _proved_infeasible(self, batch: Batch) -> bool:
-        """Say whether a lower bound of one model's least total overload is above zero."""
+    def _proved_infeasible(self, batch: Batch) -> Bools:
+        """Say of which models a lower bound of the least total overload is above zero."""
         if self.form.slack.lines:
-            return False
+            return np.zeros(len(batch), dtype=bool)
         if self._elastic is None:
             self._elastic = LinearModel(self.form.elastic())
         free = batch.without_cost()
-        answer = solve_lazily(self._elastic, free, 0)
-        if answer.outcome is not Outcome.SOLVED:
-            return False
-        return bool(certify(self._elastic.form, free, [answer]).bound[0] > PROOF)
+        answers = [solve_lazily(self._elastic, free, k) for k in range(len(free))]
+        bound = certify(self._elastic.form, free, answers).bound
+        return np.asarray(~_unsolved(answers) & (bound > PROOF))
 
 
 def _miss(certified: Certified, k: int) -> tuple[bool, float]:
@@ -219,6 +222,10 @@ def _miss(certified: Certified, k: int) -> tuple[bool, float]:
 
 def _unsolved(answers: list[Answer]) -> Bools:
     return np.array([answer.outcome is not Outcome.SOLVED for answer in answers], dtype=bool)
+
+
+def _infeasible(answers: list[Answer]) -> Bools:
+    return np.array([answer.outcome is Outcome.INFEASIBLE for answer in answers], dtype=bool)
 
 
 def _out_of_reach(form: Formulation, batch: Batch) -> Bools:

@@ -191,6 +191,13 @@ class Batch:
             self.bounds.one(k), self.demand[at], self.base[at], self.room[at], self.rated[at]
         )
 
+    def some(self, which: NDArray[np.int64]) -> Batch:
+        """Return a batch with some of the models."""
+        bounds = Bounds(*(values[which] for values in self.bounds.arrays()))
+        return Batch(
+            bounds, self.demand[which], self.base[which], self.room[which], self.rated[which]
+        )
+
     def within_reach(self) -> Batch:
         """The same models, with no column further than `FAR` from zero."""
         low, high = np.maximum(self.bounds.low, -FAR), np.minimum(self.bounds.high, FAR)
