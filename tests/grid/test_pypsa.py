@@ -341,12 +341,13 @@ def as_published(network, names):
     """The network with the impedances that a release has."""
     if "capacity" not in names:
         return network
-    rated, resistance, reactance = fmt.published_impedance(fmt.strip(network.source.data, names))
+    rated, shown = fmt.published_impedance(fmt.strip(network.source.data, names))
     assert rated.sum() == 1
     lines = network.branches
-    np.testing.assert_allclose(resistance, lines.resistance, rtol=6e-3)
-    np.testing.assert_allclose(reactance, lines.reactance, rtol=6e-3)
-    return replace(network, branches=replace(lines, resistance=resistance, reactance=reactance))
+    some = {name: getattr(shown, name) for name in ("resistance", "reactance")}
+    for name, values in some.items():
+        np.testing.assert_allclose(values, getattr(lines, name), rtol=6e-3)
+    return replace(network, branches=replace(lines, **some))
 
 
 @pytest.mark.parametrize("names", SETS)

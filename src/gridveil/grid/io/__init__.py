@@ -30,10 +30,13 @@ durations, sides, further ratings. MATPOWER, PSS/E, CGMES and powsybl have it.
 ``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
 and what to do; pandapower, CGMES and powsybl have it.
 
+A format that is read for AC power flow has ``ac_gaps(data)``: a problem for every element of which
+AC power flow needs more than is read of it.
+
 A format whose impedances are relative to ratings also has ``published_impedance(data)``: which
-branches these are, and their impedances in stripped data. If capacities are private, `strip` keeps
-few digits of them (`coarse`): 11.2% on 37.3 MVA, converted to another base with all digits, would
-reveal both numbers.
+branches these are, and all branches, with their impedances in stripped data. If capacities are
+private, `strip` keeps few digits of them (`coarse`): 11.2% on 37.3 MVA, converted to another base
+with all digits, would reveal both numbers.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from gridveil.grid.io.declarations import strip_source
 from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
-from gridveil.grid.model.network import Bools, Floats, Network, Table, as_floats
+from gridveil.grid.model.network import IMPEDANCES, Bools, Floats, Network, Table, as_floats
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.ranges import RangeLike, box, check_ranges
 from gridveil.grid.model.scaling import scaled_table
@@ -353,12 +353,12 @@ def _without_copies(
         published = getattr(module_of(source.kind), "published_impedance", None)
         if published is not None:
             # What restoration sees of impedances on ratings is what is published of them.
-            rated, resistance, reactance = published(source.data)
-            branches = replace(
-                branches,
-                resistance=np.where(rated, resistance, branches.resistance),
-                reactance=np.where(rated, reactance, branches.reactance),
-            )
+            rated, shown = published(source.data)
+            there: dict[str, Any] = {
+                column: np.where(rated, getattr(shown, column), getattr(branches, column))
+                for column in IMPEDANCES
+            }
+            branches = replace(branches, **there)
     if "generator_limit" in ranges:
         # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
         around = ranges["generator_limit"]

@@ -21,7 +21,10 @@ from gridveil.privacy.sensitivity import power_of_two_below
 T = TypeVar("T", bound=Table)
 
 _POWER: dict[str, tuple[str, ...]] = {
-    "buses": ("load", "shunt", "reactive_load", "reactive_shunt"),
+    "buses": (
+        *("load", "shunt", "reactive_load", "reactive_shunt"),
+        *("fixed_load", "fixed_reactive_load", "q_min", "q_max"),
+    ),
     "generators": ("p_min", "p_max", "q_min", "q_max", "constant"),
     "branches": ("capacity",),
 }

@@ -198,9 +198,10 @@ class _Prices:
         self._line[row, numbers.branches] = answer.rating_price
         self._load[row, numbers.buses] = answer.load_price.real
         self._reactive[row, numbers.buses] = answer.load_price.imag
-        self._low[row, numbers.units] = answer.low_price.real
-        self._high[row, numbers.units] = answer.high_price.real
-        self._swing[row, numbers.units] = answer.low_price.imag + answer.high_price.imag
+        low, high = (one[: len(numbers.units)] for one in (answer.low_price, answer.high_price))
+        self._low[row, numbers.units] = low.real
+        self._high[row, numbers.units] = high.real
+        self._swing[row, numbers.units] = low.imag + high.imag
 
     def solutions(self, ratio: float | None) -> Solutions:
         """Return them as `Solutions`; with a ratio, reactive loads follow active ones."""

@@ -28,7 +28,7 @@ from gridveil.grid.io.fates import copied, row_groups
 from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
-from gridveil.grid.model.checks import readable
+from gridveil.grid.model.checks import Problem, readable
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
@@ -221,6 +221,11 @@ def tables_of(data: Data) -> mt.CaseTables:
         for table, array in values.items()
     }
     return mt.CaseTables(data.name, data.base_mva, **shaped)
+
+
+def ac_gaps(data: Data) -> list[Problem]:
+    """Return no problem: a case has all that AC power flow needs."""
+    return []
 
 
 def set_points(data: Data) -> Floats:

@@ -29,7 +29,7 @@ from gridveil.grid.io.pandapower.costs import unit_places
 from gridveil.grid.io.pandapower.others import OTHERS, present
 from gridveil.grid.io.pandapower.star import stars_on_base
 from gridveil.grid.io.pandapower.tables import build, bus_places
-from gridveil.grid.model.network import Bools, Floats
+from gridveil.grid.model.network import Bools, Branches, Floats
 from gridveil.grid.model.parameters import check_parameters
 
 TABLES = tuple(name for name in KEPT["pandapower"] if name not in ("poly_cost", "pwl_cost", "net"))
@@ -219,15 +219,15 @@ def _only_sides(bare: Any) -> None:
                 bare[table][name] = np.where(np.isnan(limit), np.nan, known)
 
 
-def published_impedance(net: Any) -> tuple[Bools, Floats, Floats]:
-    """Mark branches whose impedances are relative to ratings; return all impedances, per unit.
+def published_impedance(net: Any) -> tuple[Bools, Branches]:
+    """Mark branches whose impedances are relative to ratings; return all branches.
 
-    These are all branches except lines. For a stripped net these are the impedances that a release
+    These are all branches except lines. For a stripped net they have the impedances that a release
     publishes.
     """
     branches = build(net).branches
     rated = np.arange(len(branches)) >= len(net.line)
-    return rated, branches.resistance, branches.reactance
+    return rated, branches
 
 
 def _without_ratings(net: Any, bare: Any) -> None:

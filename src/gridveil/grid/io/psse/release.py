@@ -10,7 +10,7 @@ from gridveil.grid.io.fate_table import KEPT
 from gridveil.grid.io.fates import copied
 from gridveil.grid.io.psse.tables import Layout, Rows, build, pairs_of
 from gridveil.grid.io.psse.text import ORDER, Field, RawText, Record, layout, scan
-from gridveil.grid.model.network import Bools, Floats
+from gridveil.grid.model.network import Bools, Branches
 from gridveil.grid.model.parameters import check_parameters
 
 NUMBERS = ("TWODC", "IMPCOR", "MSLINE", "SWSHUNT")
@@ -72,16 +72,16 @@ def columns(raw: RawText) -> dict[str, tuple[str, ...]]:
     return {**found, "more": tuple(rest)}
 
 
-def published_impedance(raw: RawText) -> tuple[Bools, Floats, Floats]:
-    """Mark branches whose impedances may be relative to ratings; return all impedances, per unit.
+def published_impedance(raw: RawText) -> tuple[Bools, Branches]:
+    """Mark branches whose impedances may be relative to ratings; return all branches.
 
-    For a stripped case these are the impedances that a release publishes.
+    For a stripped case they have the impedances that a release publishes.
     """
     import numpy as np
 
     network, rows = build(raw)
     rated = np.array([section == "TRANSFORMER" for section, _, _ in rows.branches], dtype=bool)
-    return rated, network.branches.resistance, network.branches.reactance
+    return rated, network.branches
 
 
 def _hidden(

@@ -27,7 +27,7 @@ from gridveil.grid.io.pypsa.columns import (
     values,
 )
 from gridveil.grid.io.pypsa.tables import build, per_unit
-from gridveil.grid.model.network import Bools, Floats
+from gridveil.grid.model.network import Bools, Branches
 from gridveil.grid.model.parameters import check_parameters
 
 COMPONENTS = tuple(name for name in KEPT["pypsa"] if name != "network")
@@ -214,15 +214,14 @@ def _values(data: Snapshot, frame: pd.DataFrame, component: str, name: str) -> A
     return numbers(frame, component, name).astype(int if kind == "int" else float)
 
 
-def published_impedance(data: Snapshot) -> tuple[Bools, Floats, Floats]:
-    """Mark branches whose impedances are relative to ratings; return all impedances, per unit.
+def published_impedance(data: Snapshot) -> tuple[Bools, Branches]:
+    """Mark branches whose impedances are relative to ratings; return all branches.
 
-    For a stripped network these are the impedances that a release publishes.
+    For a stripped network they have the impedances that a release publishes.
     """
     sizes = [len(static(data.network, component)) for component in BRANCHES]
     rated = np.repeat([component == "Transformer" for component in BRANCHES], sizes)
-    branches = build(data).branches
-    return rated, branches.resistance, branches.reactance
+    return rated, build(data).branches
 
 
 def _on_base(frame: pd.DataFrame) -> dict[str, Any]:

@@ -21,21 +21,21 @@ class AcModel:
     load
         Complex power drawn at every bus.
     low, high
-        Limits of the units' complex power.
+        Limits of the complex power of every source: units, then compensators.
     rating
         Limits of all branches, infinite for a branch without one.
     voltage_low, voltage_high
         Limits of the voltage at every bus.
     quadratic, linear, constant
-        Cost coefficients of every unit: $/h as a function of its active power per unit (0 if the
+        Cost coefficients of every source: $/h as a function of its active power per unit (0 if the
         cost is piecewise linear).
     factor
-        The factor that multiplies a unit's cost, used for piecewise-linear ones.
+        The factor that multiplies a source's cost, used for piecewise-linear ones.
     live
         1 for every branch in service, 0 for one that is lost.
     band
-        After outages (see `secured`): by how much the units' active outputs may differ from those
-        before them, one entry for each outage and unit; otherwise empty.
+        After outages (see `secured`): by how much the sources' active outputs may differ from those
+        before them, one entry for each outage and source; otherwise empty.
     """
 
     load: Complex
@@ -54,7 +54,7 @@ class AcModel:
 
 @dataclass(frozen=True, eq=False)
 class AcPoint:
-    """Voltages and outputs, per unit: one entry for each bus and unit in service."""
+    """Voltages and outputs, per unit: one entry for each bus and source in service."""
 
     voltage: Complex
     output: Complex

@@ -122,10 +122,21 @@ class AcModels:
             return np.ones(len(places)) if array is None else array[model, places]
 
         at, lot, some = numbers.buses, numbers.units, numbers.branches
-        load = to_complex(buses.load, buses.reactive_load)[at] * factor(models.load, at) / base
+        held = numbers.holders
+        none = np.zeros(len(held))
+
+        def sources(of_units: Floats, of_holders: Floats) -> Floats:
+            return np.concatenate([of_units, of_holders])
+
+        load = to_complex(buses.load, buses.reactive_load)[at] * factor(models.load, at)
+        load = load + to_complex(buses.fixed_load, buses.fixed_reactive_load)[at]
         low, high = (
-            units.p_min[lot] * factor(models.p_min, lot) / base,
-            units.p_max[lot] * factor(models.p_max, lot) / base,
+            sources(limit[lot] * factor(factors, lot), none)
+            for limit, factors in ((units.p_min, models.p_min), (units.p_max, models.p_max))
+        )
+        q_low, q_high = (
+            sources(limit[lot], compensators[held])
+            for limit, compensators in ((units.q_min, buses.q_min), (units.q_max, buses.q_max))
         )
         scale = factor(models.cost_factor, lot)
         quadratic, linear = units.quadratic[lot] * scale, units.linear[lot] * scale
@@ -134,16 +145,16 @@ class AcModels:
             quadratic, linear = 0.0 * quadratic, models.cost[model, lot]
             constant, scale = 0.0 * constant, 0.0 * scale
         return AcModel(
-            load=load,
-            low=to_complex(low, units.q_min[lot] / base),
-            high=to_complex(high, units.q_max[lot] / base),
+            load=load / base,
+            low=to_complex(low / base, q_low / base),
+            high=to_complex(high / base, q_high / base),
             rating=lines.capacity[some] * factor(models.capacity, some) / base,
             voltage_low=buses.v_min[at],
             voltage_high=buses.v_max[at],
-            quadratic=quadratic * base**2,
-            linear=linear * base,
-            constant=constant,
-            factor=scale,
+            quadratic=sources(quadratic * base**2, none),
+            linear=sources(linear * base, none),
+            constant=sources(constant, none),
+            factor=sources(scale, none),
             live=np.ones(len(some)),
             band=np.zeros(0),
         )
@@ -306,8 +317,8 @@ def _joined(numbers: AcNumbers, found: list[_Found]) -> AcSolutions:
     for row, one in enumerate(found):
         voltage[row, numbers.buses] = np.abs(one.point.voltage)
         angle[row, numbers.buses] = np.degrees(np.angle(one.point.voltage))
-        dispatch[row, numbers.units] = one.point.output.real * base
-        reactive[row, numbers.units] = one.point.output.imag * base
+        output = one.point.output[: len(numbers.units)] * base
+        dispatch[row, numbers.units], reactive[row, numbers.units] = output.real, output.imag
         ends = flows(numbers, one.point.voltage)
         flow[row, numbers.branches] = np.maximum(*(np.abs(end) for end in ends)) * base
         losses[row] = float(sum(end.real.sum() for end in ends)) * base

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.io import OBJECTS, Source
+from gridveil.grid.io import OBJECTS, Source, module_of
 from gridveil.grid.model.checks import Problem, refuse
-from gridveil.grid.model.network import Network
+from gridveil.grid.model.network import IMPEDANCES, Network
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,8 +27,11 @@ class AcNumbers:
         The network that they come from.
     buses, units, branches
         Places of the elements in service in the network's tables.
+    holders
+        Buses with compensators, as places in its table. Sources of power are the units, and then
+        the compensators of these buses.
     start, end, at
-        Places of branch ends and of units among the buses in service.
+        Places of branch ends and of sources among the buses in service.
     own_start, across_start, across_end, own_end
         Admittances of every branch: the current that enters at its first end is ``own_start`` times
         the voltage there plus ``across_start`` times that of the other end; the other two give the
@@ -45,6 +48,7 @@ class AcNumbers:
     buses: Ints
     units: Ints
     branches: Ints
+    holders: Ints
     start: Ints
     end: Ints
     at: Ints
@@ -75,17 +79,11 @@ def ac_numbers(network: Network) -> AcNumbers:
     Raises
     ------
     InputError
-        If GridVeil does not read the AC data of the network's format.
+        If the AC data of the network's format, or of elements in it, are not read.
     ProblemsFound
         If numbers that AC power flow needs are missing or contradict each other: it names them all.
     """
-    source = network.source
-    if isinstance(source, Source) and source.kind != "matpower":
-        kind = OBJECTS.get(source.kind, "PSS/E")
-        raise InputError(
-            f"Reactive loads, limits and shunts of {kind} networks are not read.",
-            remedy="Give the network as a MATPOWER case (.m).",
-        )
+    _check_source(network)
     refuse(f"Network '{network.name}'", ac_problems(network))
     table, lines = network.buses, network.branches
     on = table.in_service
@@ -94,21 +92,26 @@ def ac_numbers(network: Network) -> AcNumbers:
     units = np.flatnonzero(network.generators.in_service & on[network.generators.bus])
     branches = np.flatnonzero(lines.in_service & on[lines.from_bus] & on[lines.to_bus])
     series = 1 / to_complex(lines.resistance, lines.reactance)[branches]
-    ground = to_complex(lines.conductance, lines.charging)[branches] / 2
+    both = to_complex(lines.conductance, lines.charging)[branches] / 2
+    at_start = both + to_complex(lines.conductance_from, lines.charging_from)[branches]
+    at_end = both + to_complex(lines.conductance_to, lines.charging_to)[branches]
+    holders = np.flatnonzero(on & ((table.q_min != 0) | (table.q_max != 0)))
+    shunt = to_complex(table.shunt - table.fixed_load, table.reactive_shunt)
     ratio = lines.tap[branches] * np.exp(to_complex(0.0, np.radians(lines.shift[branches])))
     return AcNumbers(
         network,
         buses,
         units,
         branches,
+        holders,
         start=place[lines.from_bus[branches]],
         end=place[lines.to_bus[branches]],
-        at=place[network.generators.bus[units]],
-        own_start=(series + ground) / np.abs(ratio) ** 2,
+        at=place[np.concatenate([network.generators.bus[units], holders])],
+        own_start=(series + at_start) / np.abs(ratio) ** 2,
         across_start=-series / ratio.conj(),
         across_end=-series / ratio,
-        own_end=series + ground,
-        shunt=to_complex(table.shunt, table.reactive_shunt)[buses] / network.base_mva,
+        own_end=series + at_end,
+        shunt=shunt[buses] / network.base_mva,
         limited=np.flatnonzero(np.isfinite(lines.capacity[branches])),
         bounded=np.flatnonzero(
             np.isfinite(lines.angle_min[branches]) | np.isfinite(lines.angle_max[branches])
@@ -116,9 +119,27 @@ def ac_numbers(network: Network) -> AcNumbers:
     )
 
 
+def _check_source(network: Network) -> None:
+    """Raise `InputError` if the reader of the network's format leaves out what AC needs."""
+    source = network.source
+    if not isinstance(source, Source):
+        return
+    gaps = getattr(module_of(source.kind), "ac_gaps", None)
+    if gaps is None:
+        raise InputError(
+            f"AC power flow needs reactive data, which are not read from "
+            f"{OBJECTS.get(source.kind, source.kind)} networks.",
+            remedy="Give the network as a MATPOWER (.m) or PSS/E (.raw) case, or as XIIDM.",
+        )
+    refuse(f"Network '{network.name}' in AC", gaps(source.data))
+
+
 _FINITE = {
-    "buses": ("reactive_load", "reactive_shunt", "v_min", "v_max"),
-    "branches": ("charging", "conductance", "resistance"),
+    "buses": (
+        *("reactive_load", "reactive_shunt", "v_min", "v_max"),
+        *("fixed_load", "fixed_reactive_load", "q_min", "q_max"),
+    ),
+    "branches": tuple(column for column in IMPEDANCES if column != "reactance"),
 }
 
 
@@ -149,14 +170,15 @@ def ac_problems(network: Network) -> list[Problem]:
         )
         for at in np.flatnonzero(wrong)
     ]
-    crossed = units.in_service & ~(units.q_min <= units.q_max)
-    found += [
-        Problem(
-            f"generator {units.name[at]}",
-            f"q_min {units.q_min[at]:g}, q_max {units.q_max[at]:g}",
-            "the lower reactive limit is not below the upper one",
-            "Swap or correct them.",
-        )
-        for at in np.flatnonzero(crossed)
-    ]
+    for kind, table in (("generator", units), ("bus", buses)):
+        crossed = table.in_service & ~(table.q_min <= table.q_max)
+        found += [
+            Problem(
+                f"{kind} {table.name[at]}",
+                f"q_min {table.q_min[at]:g}, q_max {table.q_max[at]:g}",
+                "the lower reactive limit is not below the upper one",
+                "Swap or correct them.",
+            )
+            for at in np.flatnonzero(crossed)
+        ]
     return found

@@ -69,7 +69,7 @@ class Answer:
         By how much the objective rises with one more p.u. of load (complex: active and reactive) at
         every bus, and falls with one more p.u. of rating on every branch in service.
     low_price, high_price
-        By how much it rises with a higher lower limit of each unit's output, and falls with a
+        By how much it rises with a higher lower limit of each source's output, and falls with a
         higher upper limit (complex: active and reactive).
     """
 
@@ -95,10 +95,11 @@ class Programme:
         ca = casadi()
         self.numbers = numbers
         self._elastic = elastic
-        n, g, m = len(numbers.buses), len(numbers.units), len(numbers.limited)
+        n, g, m = len(numbers.buses), len(numbers.at), len(numbers.limited)
         own = g // (1 + outages)
         units = numbers.network.generators
-        points = (units.points[place] for place in numbers.units[:own])
+        first = numbers.units[: len(numbers.units) // (1 + outages)]
+        points = (units.points[place] for place in first)
         curves = {k: curve for k, curve in enumerate(points) if curve is not None}
         self._curves = {} if elastic else curves
         self._curved = list(self._curves)
@@ -154,7 +155,7 @@ class Programme:
     def solve(self, model: AcModel, start: Floats | None = None) -> Answer:
         """Solve one model, starting from the state of another one if given."""
         numbers = self.numbers
-        n, g, m = len(numbers.buses), len(numbers.units), len(numbers.limited)
+        n, g, m = len(numbers.buses), len(numbers.at), len(numbers.limited)
         low, high = self._bounds(model)
         state = self._start(low, high, start)
         given = np.concatenate(
@@ -207,7 +208,7 @@ class Programme:
 
     def _start(self, low: Floats, high: Floats, start: Floats | None) -> Floats:
         """Choose the start; by default equal voltages and outputs midway between their limits."""
-        n, g = len(self.numbers.buses), len(self.numbers.units)
+        n, g = len(self.numbers.buses), len(self.numbers.at)
         with np.errstate(invalid="ignore"):
             state = np.where(np.isfinite(low + high), (low + high) / 2, np.clip(0.0, low, high))
         state[:n] = 0.0
@@ -221,7 +222,7 @@ class Programme:
 
 def operating_point(numbers: AcNumbers, state: Floats) -> AcPoint:
     """Return the voltages and outputs of a state (see `Answer`)."""
-    n, g = len(numbers.buses), len(numbers.units)
+    n, g = len(numbers.buses), len(numbers.at)
     voltage = to_complex(state[n : 2 * n] * np.cos(state[:n]), state[n : 2 * n] * np.sin(state[:n]))
     return AcPoint(voltage, to_complex(*state[2 * n :].reshape(2, g)))
 

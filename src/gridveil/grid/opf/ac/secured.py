@@ -62,7 +62,7 @@ class Security:
         self._looks: dict[bool, Programme] = {}
         self._stacks: dict[int, AcNumbers] = {}
         self._points: dict[int, dict[int, Floats]] = {}
-        self._room = _REMEMBERED // (2 * (len(numbers.buses) + len(numbers.units)))
+        self._room = _REMEMBERED // (2 * (len(numbers.buses) + len(numbers.at)))
 
     def __len__(self) -> int:
         return len(self._lost)
@@ -171,7 +171,7 @@ class Security:
 
     def split(self, state: Floats) -> list[Floats]:
         """Split a state of a stack into states of the network before and after outages."""
-        n, g = len(self.numbers.buses), len(self.numbers.units)
+        n, g = len(self.numbers.buses), len(self.numbers.at)
         times = len(state) // (2 * (n + g))
         ends = np.cumsum([0, *(times * one for one in (n, n, g, g))])
         groups = [state[a:b].reshape(times, -1) for a, b in pairwise(ends)]
@@ -179,14 +179,14 @@ class Security:
 
     def join(self, parts: list[Floats]) -> Floats:
         """Join states of the network before and after outages into one of their stack."""
-        n, g = len(self.numbers.buses), len(self.numbers.units)
+        n, g = len(self.numbers.buses), len(self.numbers.at)
         ends = np.cumsum([0, n, n, g, g])
         pairs = pairwise(ends)
         return np.concatenate([part[a:b] for a, b in pairs for part in parts])
 
     def fold(self, answer: Answer) -> Answer:
         """Add up the multipliers of a stack's answer: those of the model's own numbers."""
-        n, g, m = (len(one) for one in (self.numbers.buses, self.numbers.units, self.numbers.start))
+        n, g, m = (len(one) for one in (self.numbers.buses, self.numbers.at, self.numbers.start))
         rating = answer.rating_price.reshape(-1, m)
         return replace(
             answer,
