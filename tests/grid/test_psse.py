@@ -316,14 +316,6 @@ def test_how_a_private_number_is_spelt_decides_nothing(tmp_path):
     assert len(set(texts)) == 1
 
 
-def test_ac_is_refused_with_a_remedy(tmp_path):
-    pytest.importorskip("casadi")
-    write_raw(tmp_path / "case.raw", {}, repr)
-    with pytest.raises(InputError, match="PSS/E") as refused:
-        grid.plan(read_case(tmp_path / "case.raw"), epsilon=1, alpha=5, range=(1, 500), ac=True)
-    assert "MATPOWER" in refused.value.remedy
-
-
 def test_a_public_power_factor_is_in_the_released_file(tmp_path):
     path = tmp_path / "case.raw"
     path.write_text(case(), encoding="utf-8")

@@ -212,6 +212,9 @@ class Branches(Table):
     conductance_to: Floats = neutral(0.0)
 
 
+FREE_VOLTAGE = (0.5, 1.5)
+"""Limits of the voltage where no equipment needs any: stars of transformers, far ends of lines."""
+
 IMPEDANCES = (
     *("resistance", "reactance", "charging", "conductance"),
     *("charging_from", "conductance_from", "charging_to", "conductance_to"),

@@ -5,10 +5,12 @@ What is read:
 - **buses**, and one more for the star of every transformer with three windings;
 - **loads**: constant power, current and admittance at nominal voltage, less distributed generation;
 - **generators**: ``PT`` and ``PB``. There are no costs.
+- **shunts**: fixed ones, and switched ones as they are (``BINIT``);
 - **branches**: BRANCH, then windings of TRANSFORMER (one entry for a transformer with two, three
   for one with three). The capacity is the first rating; 0 is no limit.
 
-Two-terminal DC lines are public and carry their set power; switching devices, VSC and
+Two-terminal DC lines are public and carry their set power, and in AC power flow draw the reactive
+power of their firing angles; switching devices, VSC and
 multi-terminal DC lines, FACTS, GNE devices and induction machines are refused.
 
 Writing changes single numbers in the original text. A release is a new text from the allow-list of
@@ -31,13 +33,15 @@ from gridveil.errors import InputError
 from gridveil.grid.io import Source, protected_elements
 from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.psse.release import columns, published_impedance, strip
-from gridveil.grid.io.psse.tables import Layout, Rows, build
+from gridveil.grid.io.psse.rows import Rows
+from gridveil.grid.io.psse.tables import Layout, ac_gaps, build
 from gridveil.grid.io.psse.text import Field, RawText, Record, layout, scan
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
+    "ac_gaps",
     "bus_facts",
     "columns",
     "published_impedance",

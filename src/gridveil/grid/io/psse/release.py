@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from gridveil.grid.io import Protected, coarse
 from gridveil.grid.io.fate_table import KEPT
 from gridveil.grid.io.fates import copied
-from gridveil.grid.io.psse.tables import Layout, Rows, build, pairs_of
+from gridveil.grid.io.psse.branches import pairs_of
+from gridveil.grid.io.psse.rows import Rows
+from gridveil.grid.io.psse.tables import Layout, build
 from gridveil.grid.io.psse.text import ORDER, Field, RawText, Record, layout, scan
 from gridveil.grid.model.network import Bools, Branches
 from gridveil.grid.model.parameters import check_parameters

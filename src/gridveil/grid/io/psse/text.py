@@ -67,6 +67,10 @@ def layout(version: int) -> dict[str, tuple[tuple[str, ...], ...]]:
              "VMSTAR", "ANSTAR"),
             *windings,
         ),
+        "SWSHUNT": (
+            ("I", *(("ID",) if version >= 35 else ()), "MODSW", "ADJM", "STAT", "VSWHI", "VSWLO",
+             "SWREM", *(("NREG",) if version >= 35 else ()), "RMPCT", "RMIDNT", "BINIT"),
+        ),
         "AREA": (("I", "ISW", "PDES", "PTOL", "NAME"),),
         "ZONE": (("I", "NAME"),),
         "OWNER": (("I", "NAME"),),
