@@ -59,10 +59,11 @@ from gridveil.grid.io.fate_cgmes import KEPT
 from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
 from gridveil.grid.io.powsybl.tables import build
 from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements, number, put_in_order
+from gridveil.grid.model.checks import Problem
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
-__all__ = ["bus_facts", "columns", "read", "strip", "why_none", "write", "write_release"]
+__all__ = ["ac_gaps", "bus_facts", "columns", "read", "strip", "why_none", "write", "write_release"]
 
 _CLOSE = 1e-9
 
@@ -267,6 +268,11 @@ def columns(model: Model) -> dict[str, tuple[str, ...]]:
 def set_points(model: Model) -> Floats:
     """Return the set points of all units, MW."""
     return powsybl.set_points(model.tree)
+
+
+def ac_gaps(model: Model) -> list[Problem]:
+    """List the elements of which AC power flow needs more than is read."""
+    return powsybl.ac_gaps(model.tree)
 
 
 def bus_facts(model: Model) -> dict[str, NDArray[Any]]:

@@ -12,7 +12,8 @@ from gridveil.errors import InputError
 from gridveil.grid.io.cgmes.rdf import ID, Graph, schema
 from gridveil.grid.io.declarations import Ratios
 from gridveil.grid.io.fate_cgmes import BRANCHES, LIMITS, LOAD_CLASSES, MACHINES, UNITS
-from gridveil.grid.io.powsybl.tables import Layout, Limited
+from gridveil.grid.io.powsybl.branches import Limited
+from gridveil.grid.io.powsybl.tables import Layout
 from gridveil.grid.io.powsybl.tree import number
 from gridveil.grid.model.network import Bools, Floats
 

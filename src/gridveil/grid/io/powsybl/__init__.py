@@ -13,7 +13,9 @@ Every format is converted to XIIDM first. What is read, in the terms of XIIDM:
   the sides and durations of a released line are this number, times public ratios.
 
 Batteries, HVDC lines and generation at far ends are public and constant, and a note says so.
-Shunts draw the power of their conductance.
+Shunts draw the power of their conductance. For AC power flow taps and sections of shunts stay where
+they are; converter stations and static var compensators that regulate a voltage inject any reactive
+power within their limits.
 
 A release is XIIDM, whatever the source's format: a new file, built from the allow-list of `fates`
 by this package. pypowsybl's own writers are never used for it: properties, aliases and extensions
@@ -46,17 +48,20 @@ from gridveil.grid.io.dispatch import (
     released_dispatch,
     without_reactive_copies,
 )
+from gridveil.grid.io.powsybl import constants
+from gridveil.grid.io.powsybl.branches import duration, limits_of
 from gridveil.grid.io.powsybl.crossed import Limits, put_back, uncrossed
 from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
-from gridveil.grid.io.powsybl.tables import build, duration, limits_of
+from gridveil.grid.io.powsybl.tables import build
 from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, number, parse, text_of
-from gridveil.grid.model.checks import readable
+from gridveil.grid.model.checks import Problem, readable
 from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
     "CARRIERS",
+    "ac_gaps",
     "bus_facts",
     "columns",
     "from_tree",
@@ -171,6 +176,11 @@ def set_points(tree: Tree) -> Floats:
     """Return the set points of all units, MW."""
     units = build(tree)[1].generators
     return np.nan_to_num([number(one, "targetP", 0.0) for one in units])
+
+
+def ac_gaps(tree: Tree) -> list[Problem]:
+    """List the elements of which AC power flow needs more than is read."""
+    return constants.ac_gaps(tree.root)
 
 
 def bus_facts(tree: Tree) -> dict[str, NDArray[Any]]:

@@ -8,7 +8,8 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io.declarations import Ratios
-from gridveil.grid.io.powsybl.tables import Layout, Limited, duration, limits_of
+from gridveil.grid.io.powsybl.branches import Limited, duration, limits_of
+from gridveil.grid.io.powsybl.tables import Layout
 from gridveil.grid.io.powsybl.tree import number
 from gridveil.grid.model.network import Bools, Floats, Network
 

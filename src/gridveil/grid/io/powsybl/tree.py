@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gridveil.errors import InputError
+from gridveil.grid.model.tables import FREE_VOLTAGE
 
 XIIDM = "XIIDM"
 VERSION = "1.14"
@@ -144,6 +145,7 @@ class Places:
     def __init__(self, root: ET.Element) -> None:
         self.names: list[str] = []
         self.voltages: list[float] = []
+        self.limits: list[tuple[float, float]] = []
         self._at: dict[tuple[str, str], int] = {}
         self._level: dict[str, str] = {}
         outside: dict[str, list[str]] = {}
@@ -157,6 +159,7 @@ class Places:
 
     def _read(self, level: ET.Element, more: list[str]) -> None:
         name, voltage = level.get("id", ""), number(level, "nominalV")
+        limits = _voltage_limits(level, voltage)
         self._level |= {one.get("id", ""): name for tag in _INJECTIONS for one in level.iter(tag)}
         parts: dict[str, str] = {}
         bus_breaker = level.get("topologyKind") == "BUS_BREAKER"
@@ -175,6 +178,7 @@ class Places:
                 numbers[top] = len(self.names)
                 self.names.append(top if bus_breaker else f"{name} {top}")
                 self.voltages.append(voltage)
+                self.limits.append(limits)
             self._at[name, key] = numbers[top]
 
     def of(self, element: ET.Element, side: str = "") -> tuple[int, bool]:
@@ -195,7 +199,17 @@ class Places:
         """Add a bus: the star of a transformer, or the far end of a line."""
         self.names.append(name)
         self.voltages.append(voltage)
+        self.limits.append(FREE_VOLTAGE)
         return len(self.names) - 1
+
+
+def _voltage_limits(level: ET.Element, voltage: float) -> tuple[float, float]:
+    """Return the limits of the voltage, per unit: 0.9 and 1.1 if a voltage level has none."""
+    low, high = (
+        number(level, f"{side}VoltageLimit", math.nan) / voltage if voltage else math.nan
+        for side in ("low", "high")
+    )
+    return 0.9 if math.isnan(low) else low, 1.1 if math.isnan(high) else high
 
 
 def _points(level: ET.Element, bus_breaker: bool) -> Iterator[str]:

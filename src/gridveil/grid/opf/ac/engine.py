@@ -20,6 +20,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from gridveil.grid.io.dispatch import ENDLESS_MW
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.ac.check import SERVED, AcModel, AcPoint, Misses, flows, misses
@@ -128,14 +129,18 @@ class AcModels:
         def sources(of_units: Floats, of_holders: Floats) -> Floats:
             return np.concatenate([of_units, of_holders])
 
+        def limits(of_units: Floats, of_holders: Floats) -> Floats:
+            found = sources(of_units, of_holders)
+            return np.where(np.abs(found) < ENDLESS_MW, found, np.copysign(np.inf, found)) / base
+
         load = to_complex(buses.load, buses.reactive_load)[at] * factor(models.load, at)
         load = load + to_complex(buses.fixed_load, buses.fixed_reactive_load)[at]
         low, high = (
-            sources(limit[lot] * factor(factors, lot), none)
+            limits(limit[lot] * factor(factors, lot), none)
             for limit, factors in ((units.p_min, models.p_min), (units.p_max, models.p_max))
         )
         q_low, q_high = (
-            sources(limit[lot], compensators[held])
+            limits(limit[lot], compensators[held])
             for limit, compensators in ((units.q_min, buses.q_min), (units.q_max, buses.q_max))
         )
         scale = factor(models.cost_factor, lot)
@@ -146,8 +151,8 @@ class AcModels:
             constant, scale = 0.0 * constant, 0.0 * scale
         return AcModel(
             load=load / base,
-            low=to_complex(low / base, q_low / base),
-            high=to_complex(high / base, q_high / base),
+            low=to_complex(low, q_low),
+            high=to_complex(high, q_high),
             rating=lines.capacity[some] * factor(models.capacity, some) / base,
             voltage_low=buses.v_min[at],
             voltage_high=buses.v_max[at],

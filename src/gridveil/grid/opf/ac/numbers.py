@@ -129,7 +129,7 @@ def _check_source(network: Network) -> None:
         raise InputError(
             f"AC power flow needs reactive data, which are not read from "
             f"{OBJECTS.get(source.kind, source.kind)} networks.",
-            remedy="Give the network as a MATPOWER (.m) or PSS/E (.raw) case, or as XIIDM.",
+            remedy="Give it as a MATPOWER (.m) or PSS/E (.raw) case, or as XIIDM (.xiidm).",
         )
     refuse(f"Network '{network.name}' in AC", gaps(source.data))
 
@@ -137,7 +137,7 @@ def _check_source(network: Network) -> None:
 _FINITE = {
     "buses": (
         *("reactive_load", "reactive_shunt", "v_min", "v_max"),
-        *("fixed_load", "fixed_reactive_load", "q_min", "q_max"),
+        *("fixed_load", "fixed_reactive_load"),
     ),
     "branches": tuple(column for column in IMPEDANCES if column != "reactance"),
 }
