@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gridveil.auditing import grid, wind
 from gridveil.auditing.checks import Audit
-from gridveil.auditing.grid_files import GRID_FILES
+from gridveil.auditing.grid_files import GRID_FILES, SLOW_FILES
 from gridveil.auditing.grid_series import SERIES
 from gridveil.auditing.ledger import LEDGER_AUDITS
 from gridveil.auditing.mechanisms import MECHANISMS
@@ -26,7 +26,7 @@ AUDITS: dict[str, Callable[[], Audit]] = {
 }
 """Functions that make the audits, by name; quick ones first."""
 
-FULL_ONLY = frozenset(wind.SLOW | grid.SLOW)
+FULL_ONLY = frozenset({*wind.SLOW, *grid.SLOW, *SLOW_FILES})
 """Audits that a fast run leaves out."""
 
 

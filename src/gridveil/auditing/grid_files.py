@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -338,6 +338,14 @@ def audit(kind: str, secret: str) -> Audit:
     return _audit(f"file-{kind}-{secret}", FORMATS[kind], SECRETS[secret])
 
 
+def in_ac(kind: str, secret: str) -> Audit:
+    """Audit releases of one format that serve their models in AC too."""
+    known = FORMATS[kind]
+    return _audit(
+        f"file-{kind}-{secret}-in-ac", replace(known, more=(*known.more, "--ac")), SECRETS[secret]
+    )
+
+
 def snapshots(secret: str) -> Audit:
     """Audit several snapshots with series and results (private loads are released as series)."""
     return _audit(f"file-pypsa-snapshots-{secret}", _SNAPSHOTS, SECRETS[secret])
@@ -356,6 +364,10 @@ def _audit(name: str, kind: Format, secret: Secret, *, refused: bool = False) ->
 
 
 _CURVED = "file-matpower-generator-limit-curve"
+_IN_AC = ("psse", "powsybl")
+_PRIVATE_IN_AC = ("load-and-reactive", "capacity", "generator-limit")
+SLOW_FILES = [f"file-{kind}-{secret}-in-ac" for kind in _IN_AC for secret in _PRIVATE_IN_AC][1:]
+"""Audits that a fast run leaves out: solving AC power flow takes long."""
 
 GRID_FILES: dict[str, Callable[[], Audit]] = {
     **{
@@ -365,6 +377,11 @@ GRID_FILES: dict[str, Callable[[], Audit]] = {
         if known.costs or secret != "cost"
     },
     _CURVED: curves,
+    **{
+        f"file-{kind}-{secret}-in-ac": partial(in_ac, kind, secret)
+        for kind in _IN_AC
+        for secret in _PRIVATE_IN_AC
+    },
     **{
         f"file-pypsa-snapshots-{secret}": partial(snapshots, secret)
         for secret in ("capacity", "generator-limit", "cost")
