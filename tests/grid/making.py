@@ -97,3 +97,55 @@ def even_dispatch(network):
     low, high = (np.where(units.in_service, e, 0.0) for e in (units.p_min, units.p_max))
     need = (network.buses.load + network.buses.shunt).sum()
     return low + (need - low.sum()) / (high - low).sum() * (high - low)
+
+
+def raw_text(network):
+    """The network as a PSS/E case of version 33, without costs and limits of angles."""
+    buses, units, lines = network.buses, network.generators, network.branches
+    names, text = buses.name, ["0, 100.0, 33, 0, 0, 60.0", "", ""]
+    text[0] = text[0].replace("100.0", repr(float(network.base_mva)))
+
+    def show(*values):
+        return ", ".join(repr(float(value)) for value in values)
+
+    kinds = np.where(buses.reference, 3, np.where(buses.in_service, 1, 4))
+    for at, name in enumerate(names):
+        volts = show(buses.v_max[at], buses.v_min[at])
+        text.append(f"{name}, 'B', 230.0, {kinds[at]}, 1, 1, 1, 1.0, 0.0, {volts}, 1.2, 0.8")
+    text.append("0 / BUS")
+    for at in np.flatnonzero((buses.load != 0) | (buses.reactive_load != 0)):
+        power = show(buses.load[at], buses.reactive_load[at])
+        text.append(f"{names[at]}, '1', 1, 1, 1, {power}, 0, 0, 0, 0, 1, 1, 0")
+    text.append("0 / LOAD")
+    for at in np.flatnonzero((buses.shunt != 0) | (buses.reactive_shunt != 0)):
+        text.append(f"{names[at]}, '1', 1, {show(buses.shunt[at], buses.reactive_shunt[at])}")
+    text.append("0 / SHUNT")
+    for at, bus in enumerate(units.bus):
+        reach, ends = show(units.q_max[at], units.q_min[at]), show(units.p_max[at], units.p_min[at])
+        text.append(
+            f"{names[bus]}, '{at % 99}', 0, 0, {reach}, 1.0, 0, 100, 0, 1, 0, 0, 1, "
+            f"{int(units.in_service[at])}, 100, {ends}, 1, 1"
+        )
+    text.append("0 / GEN")
+    tapped = (lines.tap != 1) | (lines.shift != 0)
+    limit = np.where(np.isfinite(lines.capacity), lines.capacity, 0.0)
+    for some in (np.flatnonzero(~tapped), np.flatnonzero(tapped)):
+        for at in some:
+            ends = f"{names[lines.from_bus[at]]}, {names[lines.to_bus[at]]}"
+            on, series = int(lines.in_service[at]), show(lines.resistance[at], lines.reactance[at])
+            if tapped[at]:
+                assert lines.charging[at] == 0
+                text += [
+                    f"{ends}, 0, '{at % 99}', 1, 1, 1, 0, 0, 2, 'T', {on}, 1, 1",
+                    f"{series}, {float(network.base_mva)!r}",
+                    f"{show(lines.tap[at])}, 0, {show(lines.shift[at], limit[at])}, 0, 0, 0, 0, "
+                    "1.1, 0.9, 1.1, 0.9, 33, 0, 0, 0, 0",
+                    "1.0, 0",
+                ]
+            else:
+                charge = show(lines.charging[at], limit[at])
+                text.append(
+                    f"{ends}, '{at % 99}', {series}, {charge}, 0, 0, 0, 0, 0, 0, {on}, 1, 0, 1, 1"
+                )
+        text.append("0 / BRANCH")
+    return "\n".join([*text, "Q", ""])
