@@ -296,6 +296,9 @@ def test_elements_that_are_not_read_for_ac_are_named(tmp_path):
     path.write_text(rich(33).replace("0.9, 33, 0,", "0.9, 33, 7,", 1))
     with pytest.raises(InputError, match=r"transformer 1-2: its table .* \(TAB\)"):
         grid.plan(read_case(path), epsilon=1, alpha=5, range=(1, 500), ac=True)
+    path.write_text(rich(33).replace("'', 7.5", "'', 'X'"))
+    with pytest.raises(InputError, match="switched shunt 1: its bus, status or BINIT"):
+        solve_ac(read_case(path))
     found = tree("micro_grid_be_network")
     line = next(found.root.iter("danglingLine"))
     line.attrib.update(generationMinP="0", generationMaxP="9", generationTargetP="5")

@@ -137,7 +137,7 @@ def _line(
     series = complex(*(over(number(element, name), base) for name in "rx"))
     out = element.tag == "danglingLine"
     near, far = (
-        complex(number(element, f"g{side}", 0.0), number(element, f"b{side}", 0.0)) * kv**2
+        complex(number(element, f"g{side}", 0.0), number(element, f"b{side}", 0.0)) * (kv * kv)
         for side, kv in (("" if out else "1", voltage), ("2", other))
     )
     near, far = near / BASE_MVA, 0.0 if out else far / BASE_MVA

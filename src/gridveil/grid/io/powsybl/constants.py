@@ -90,12 +90,12 @@ def _compensator(element: ET.Element, bus: int, places: Places, found: Constants
     if element.get("regulationMode") == "REACTIVE_POWER":
         found.draw(bus, 0.0, number(element, "reactivePowerSetpoint", 0.0))
         return
-    low, high = (
-        number(element, name, 0.0) * places.voltages[bus] ** 2 for name in ("bMin", "bMax")
-    )
+    voltage = places.voltages[bus]
+    low, high = (number(element, name, 0.0) * voltage * voltage for name in ("bMin", "bMax"))
     # Half of its range to either side of the middle, at the lowest voltage: more than that it
     # can't promise at every voltage.
-    room = (high - low) / 2 * places.limits[bus][0] ** 2
+    lowest = places.limits[bus][0]
+    room = (high - low) / 2 * lowest * lowest
     found.susceptance[bus] += (low + high) / 2
     found.low[bus] -= room
     found.high[bus] += room
@@ -105,7 +105,7 @@ def _converted(station: ET.Element, bus: int, power: float, found: Constants) ->
     """Return the Mvar that a station draws; one that regulates a voltage has limits instead."""
     if station.tag == "lccConverterStation":
         factor = number(station, "powerFactor", 1.0)
-        return abs(power) * over(math.sqrt(max(1 - factor**2, 0.0)), abs(factor))
+        return abs(power) * over(math.sqrt(max(1 - factor * factor, 0.0)), abs(factor))
     if station.get("voltageRegulatorOn") != "true":
         return -number(station, "reactivePowerSetpoint", 0.0)
     low, high = reactive_limits(station)

@@ -114,12 +114,12 @@ def branches(
             on = status > 0 and _OUT.get(status) != w if three else status > 0
             # The admittance is at the bus of the first winding; the model has it behind the tap.
             if three:
-                own = ground * ratio**2 if w == "1" else 0.0
+                own = ground * (ratio * ratio) if w == "1" else 0.0
                 found.append(Branch(at, star, z, rating, on, ratio, shift, 0.0, own))
             else:
                 z *= ratios[1] ** 2
                 tap = over(ratio, ratios[1])
-                own = ground * tap**2
+                own = ground * (tap * tap)
                 found.append(Branch(at, sides[1], z, rating, on, tap, shift, 0.0, own))
             rows.append(("TRANSFORMER", record, w))
     return found, rows, stars
@@ -165,5 +165,7 @@ def _magnetising(raw: RawText, table: Rows, record: Record, base_kv: float) -> c
     conductance = first / 1e6 / raw.base_mva
     size = abs(second) * table.number(record, "SBASE1_2", raw.base_mva) / raw.base_mva
     nominal = table.number(record, "NOMV1", 0.0)
-    scale = (base_kv / nominal) ** 2 if nominal > 0 and base_kv > 0 else 1.0
-    return complex(conductance, -math.sqrt(max(size**2 - conductance**2, 0.0))) * scale
+    scale = base_kv / nominal if nominal > 0 and base_kv > 0 else 1.0
+    # Products, not powers: those of huge numbers would raise an error.
+    rest = size * size - conductance * conductance
+    return complex(conductance, -math.sqrt(max(rest, 0.0))) * (scale * scale)

@@ -80,8 +80,9 @@ def build(raw: RawText) -> tuple[Network, Layout]:
             at = bus_of(raw, table, record, "I", place)
             shunt[at] += table.number(record, "GL", 0.0)
             susceptance[at] += table.number(record, "BL", 0.0)
-    for at, power in _switched(raw, place):
-        susceptance[at] += power
+    for there, power in _switched(raw, place):
+        if there is not None:
+            susceptance[there] += power
     fixed, fixed_reactive = np.zeros(count), np.zeros(count)
     notes = [*_dc_lines(raw, place, (shunt, fixed), fixed_reactive)]
     volts = {
@@ -128,12 +129,19 @@ def build(raw: RawText) -> tuple[Network, Layout]:
     return with_references(network), Layout(rows, units.records, loads)
 
 
-def _switched(raw: RawText, place: dict[int, int]) -> Iterator[tuple[int, float]]:
-    """Yield the bus and the present Mvar at nominal voltage of every switched shunt."""
+def _switched(raw: RawText, place: dict[int, int]) -> Iterator[tuple[int | None, float]]:
+    """Yield the bus and the present Mvar at nominal voltage of every switched shunt.
+
+    The bus is None if the record can't be read: DC power flow has no use for it.
+    """
     table = Rows(raw, "SWSHUNT")
     for record in table.records:
-        if table.number(record, "STAT", 1.0) > 0:
-            yield bus_of(raw, table, record, "I", place), table.number(record, "BINIT", 0.0)
+        try:
+            on = table.number(record, "STAT", 1.0) > 0
+            power = table.number(record, "BINIT", 0.0)
+            yield bus_of(raw, table, record, "I", place), power if on else 0.0
+        except InputError:
+            yield None, 0.0
 
 
 def ac_gaps(raw: RawText) -> list[Problem]:
@@ -147,6 +155,18 @@ def ac_gaps(raw: RawText) -> list[Problem]:
         )
         for at, record in enumerate(raw.sections["TWODC"])
         if not all(np.isfinite(_reactive_share(record, end)) for end in (1, 2))
+    ]
+    bus = Rows(raw, "BUS")
+    place = {bus.whole(record, "I", 0): at for at, record in enumerate(bus.records)}
+    found += [
+        Problem(
+            f"switched shunt {row + 1}",
+            "",
+            "its bus, status or BINIT can't be read",
+            "Correct the record.",
+        )
+        for row, (at, _) in enumerate(_switched(raw, place))
+        if at is None
     ]
     table = Rows(raw, "TRANSFORMER")
     for record in table.records:
