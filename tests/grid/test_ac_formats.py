@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from grid.making import pglib, raw_text
 from grid.test_cgmes import boundary, pack, roots
-from grid.test_powsybl import from_tree, network, pytestmark, random_release, tree
+from grid.test_powsybl import from_tree, network, pytestmark, random_release, tree, ucte
 from typer.testing import CliRunner
 
 from gridveil import grid
@@ -120,6 +120,13 @@ NAMES = (
 def test_voltages_of_pypowsybl_balance_our_equations(name):
     one = network(name)
     assert compared(one, read_case(one)) < CLOSE
+
+
+def test_voltages_of_files_in_ucte_and_cgmes_balance_too(tmp_path):
+    network("micro_grid_be_network").save(str(tmp_path / "micro.zip"), "CGMES")
+    files = roots(tmp_path / "micro.zip")
+    for path in (ucte(tmp_path), pack(tmp_path / "case.zip", files | boundary(files))):
+        assert compared(pp.network.load(str(path)), read_case(path)) < CLOSE
 
 
 def odd():
