@@ -198,3 +198,17 @@ def test_the_command_takes_outages(tmp_path):
     assert "1 of 1 models have a dispatch that survives each of 2 outages." in shown.stdout
     found = json.loads(run("--json").stdout)
     assert (found["outages"], found["not_survived"], found["status"]) == (2, {}, "served")
+
+
+def test_compensators_are_sources_before_and_after_outages(network):
+    given = grid.contingencies(network, "all", 1.2)
+    room = np.where(np.arange(len(network.buses)) == 1, 3.0, 0.0)
+    helped = replace(network, buses=replace(network.buses, q_min=-room, q_max=room))
+    found, every = AcEngine(helped, given), AcEngine(helped, given)
+    every._security.critical = tuple(range(6))
+    few, all_at_once = found.solve(), every.solve()
+    assert few.served.all()
+    assert len(found._security.critical) > 0
+    assert few.cost[0] == pytest.approx(all_at_once.cost[0], rel=1e-6)
+    # Mvar near the load cost less than those that come over lines.
+    assert few.cost[0] < solve_ac(network, contingencies=given).cost[0]
