@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Table)
 _POWER: dict[str, tuple[str, ...]] = {
     "buses": (
         *("load", "shunt", "reactive_load", "reactive_shunt"),
-        *("fixed_load", "fixed_reactive_load", "q_min", "q_max"),
+        *("fixed_load", "fixed_reactive_load", "q_min", "q_max", "ac_shunt"),
     ),
     "generators": ("p_min", "p_max", "q_min", "q_max", "constant"),
     "branches": ("capacity",),

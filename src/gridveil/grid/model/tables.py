@@ -52,7 +52,7 @@ class Table:
         return len(self.name)
 
 
-def neutral(value: float) -> Any:
+def neutral(value: float | bool) -> Any:
     """A column that may be left out: it has this value then."""
     return field(default=None, metadata={"neutral": value})
 
@@ -102,7 +102,11 @@ class Buses(Table):
     fixed_reactive_load
         Reactive power that such elements draw at any voltage, Mvar.
     q_min, q_max
-        Limits of the reactive power that compensators and converters inject, Mvar.
+        Limits of the reactive power that compensators and converters inject, Mvar; infinite if
+        there are none.
+    ac_shunt
+        Active power drawn at nominal voltage in AC beside `shunt`, MW: that of shunts which the DC
+        model of the format leaves out.
     """
 
     load: Floats
@@ -117,6 +121,7 @@ class Buses(Table):
     fixed_reactive_load: Floats = neutral(0.0)
     q_min: Floats = neutral(0.0)
     q_max: Floats = neutral(0.0)
+    ac_shunt: Floats = neutral(0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +197,11 @@ class Branches(Table):
         unit.
     charging_from, conductance_from, charging_to, conductance_to
         What there is of these at one end alone; all of it is behind the tap, as the impedance is.
+    t_model
+        Whether `charging` and `conductance` are between two halves of the impedance in AC, instead
+        of half at either end. DC has the impedance alone.
+    tap_at_end
+        Whether the tap is at the second end in AC, and the impedance at the first.
     """
 
     from_bus: Ints
@@ -210,6 +220,8 @@ class Branches(Table):
     conductance_from: Floats = neutral(0.0)
     charging_to: Floats = neutral(0.0)
     conductance_to: Floats = neutral(0.0)
+    t_model: Bools = neutral(False)
+    tap_at_end: Bools = neutral(False)
 
 
 FREE_VOLTAGE = (0.5, 1.5)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gridveil.grid.opf.ac.numbers import AcNumbers, Complex, Floats
+from gridveil.grid.model.two_ports import Complex
+from gridveil.grid.opf.ac.numbers import AcNumbers, Floats
 
 SERVED = 1e-6
 """A point serves a model if it misses power balance and every limit by at most this, per unit."""

@@ -11,10 +11,10 @@ from gridveil.errors import InputError
 from gridveil.grid.io import OBJECTS, Source, module_of
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import IMPEDANCES, Network
+from gridveil.grid.model.two_ports import Complex, to_complex, two_ports
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +66,6 @@ class AcNumbers:
         return self.network.base_mva
 
 
-def to_complex(real: Floats | float, imag: Floats) -> Complex:
-    """Make complex numbers from real and imaginary parts, either of which may be infinite."""
-    found = np.empty(len(imag), dtype=np.complex128)
-    found.real, found.imag = real, imag
-    return found
-
-
 def ac_numbers(network: Network) -> AcNumbers:
     """Compute the numbers of a network for AC power flow.
 
@@ -91,13 +84,10 @@ def ac_numbers(network: Network) -> AcNumbers:
     buses = np.flatnonzero(on)
     units = np.flatnonzero(network.generators.in_service & on[network.generators.bus])
     branches = np.flatnonzero(lines.in_service & on[lines.from_bus] & on[lines.to_bus])
-    series = 1 / to_complex(lines.resistance, lines.reactance)[branches]
-    both = to_complex(lines.conductance, lines.charging)[branches] / 2
-    at_start = both + to_complex(lines.conductance_from, lines.charging_from)[branches]
-    at_end = both + to_complex(lines.conductance_to, lines.charging_to)[branches]
+    with np.errstate(divide="ignore", invalid="ignore"):  # branches out of service may be short
+        ports = two_ports(lines)
     holders = np.flatnonzero(on & ((table.q_min != 0) | (table.q_max != 0)))
-    shunt = to_complex(table.shunt - table.fixed_load, table.reactive_shunt)
-    ratio = lines.tap[branches] * np.exp(to_complex(0.0, np.radians(lines.shift[branches])))
+    shunt = to_complex(table.shunt - table.fixed_load + table.ac_shunt, table.reactive_shunt)
     return AcNumbers(
         network,
         buses,
@@ -107,10 +97,10 @@ def ac_numbers(network: Network) -> AcNumbers:
         start=place[lines.from_bus[branches]],
         end=place[lines.to_bus[branches]],
         at=place[np.concatenate([network.generators.bus[units], holders])],
-        own_start=(series + at_start) / np.abs(ratio) ** 2,
-        across_start=-series / ratio.conj(),
-        across_end=-series / ratio,
-        own_end=series + at_end,
+        own_start=ports.own_start[branches],
+        across_start=ports.across_start[branches],
+        across_end=ports.across_end[branches],
+        own_end=ports.own_end[branches],
         shunt=shunt[buses] / network.base_mva,
         limited=np.flatnonzero(np.isfinite(lines.capacity[branches])),
         bounded=np.flatnonzero(
@@ -137,7 +127,7 @@ def _check_source(network: Network) -> None:
 _FINITE = {
     "buses": (
         *("reactive_load", "reactive_shunt", "v_min", "v_max"),
-        *("fixed_load", "fixed_reactive_load"),
+        *("fixed_load", "fixed_reactive_load", "ac_shunt"),
     ),
     "branches": tuple(column for column in IMPEDANCES if column != "reactance"),
 }

@@ -26,8 +26,9 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.model.costs import cost_at
+from gridveil.grid.model.two_ports import Complex, to_complex
 from gridveil.grid.opf.ac.check import AcModel, AcPoint
-from gridveil.grid.opf.ac.numbers import AcNumbers, Complex, Floats, to_complex
+from gridveil.grid.opf.ac.numbers import AcNumbers, Floats
 
 _SETTINGS: dict[str, Any] = {
     "print_time": False,
