@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array
+from scipy.sparse.linalg import lsqr
 
 from gridveil.errors import InputError
 from gridveil.grid.model.costs import cost_at
@@ -44,6 +46,8 @@ _SETTINGS: dict[str, Any] = {
 
 _FINISHED = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
 _NUDGE = 1e-2
+_GROUP = 30.0
+"""The angle between vector groups of transformers, degrees; smaller shifts are for control."""
 
 
 def casadi() -> Any:
@@ -152,6 +156,7 @@ class Programme:
         self._solver = ca.nlpsol("opf", "ipopt", problem, {**_SETTINGS, **fewer})
         self._ends = _row_ends(numbers, sum(len(one) - 1 for one in self._curves.values()))
         self._slacks = m + 4 * n if elastic else 0
+        self._turned = _turned(numbers)
 
     def solve(self, model: AcModel, start: Floats | None = None) -> Answer:
         """Solve one model, starting from the state of another one if given."""
@@ -208,11 +213,14 @@ class Programme:
         )
 
     def _start(self, low: Floats, high: Floats, start: Floats | None) -> Floats:
-        """Choose the start; by default equal voltages and outputs midway between their limits."""
+        """Choose the start; by default equal voltages and outputs midway between their limits.
+
+        Voltages are equal but for the turn of transformers with another vector group.
+        """
         n, g = len(self.numbers.buses), len(self.numbers.at)
         with np.errstate(invalid="ignore"):
             state = np.where(np.isfinite(low + high), (low + high) / 2, np.clip(0.0, low, high))
-        state[:n] = 0.0
+        state[:n] = self._turned
         state[n : 2 * n] = np.clip(1.0, low[n : 2 * n], high[n : 2 * n])
         if start is not None:
             state[: 2 * (n + g)] = start
@@ -226,6 +234,26 @@ def operating_point(numbers: AcNumbers, state: Floats) -> AcPoint:
     n, g = len(numbers.buses), len(numbers.at)
     voltage = to_complex(state[n : 2 * n] * np.cos(state[:n]), state[n : 2 * n] * np.sin(state[:n]))
     return AcPoint(voltage, to_complex(*state[2 * n :].reshape(2, g)))
+
+
+def _turned(numbers: AcNumbers) -> Floats:
+    """Return angles that follow the vector groups of transformers, 0 at reference buses.
+
+    Across a transformer of 150 degrees a start with equal angles is too far from any solution.
+    """
+    lines, buses = numbers.network.branches, numbers.network.buses
+    angle = np.zeros(len(numbers.buses))
+    shift = lines.shift[numbers.branches]
+    groups = np.radians(_GROUP * np.round(shift / _GROUP))
+    if not groups.any():
+        return angle
+    count, free = len(groups), ~buses.reference[numbers.buses]
+    ends = np.concatenate([numbers.start, numbers.end])
+    signs = np.repeat([1.0, -1.0], count)
+    across = csr_array((signs, (np.tile(np.arange(count), 2), ends)), (count, len(angle)))
+    some = csc_array(across[:, free])
+    angle[free] = lsqr(some, groups, atol=1e-6, btol=1e-6)[0]
+    return angle
 
 
 def _flows(ca: Any, numbers: AcNumbers, angle: Any, size: Any) -> tuple[Any, ...]:
