@@ -632,7 +632,7 @@ def test_a_set_power_is_published_where_a_unit_can_not_move(parameter):
     assert bare.sgen.p_mw.tolist() == [7.9133 if fixed else 0.0, 0.0]
     assert bare.sgen.scaling.tolist() == [0.871 if fixed else 1.0, 1.0]
     assert bare.gen.scaling.tolist() == [1.0, 1.0]
-    assert bare.sgen.q_mvar.tolist() == [1.0, 0.0]
+    assert bare.sgen.q_mvar.tolist() == [1.0 if fixed else 0.0, 0.0]
     moving = bare.load[net.load.controllable]
     assert moving[["p_mw", "q_mvar", "scaling"]].to_numpy().tolist() == [[0.0, 0.0, 1.0]]
     assert bare.gen.sn_mva.isna().tolist() == [not fixed, True]

@@ -36,7 +36,9 @@ AC power flow needs more than is read of it.
 A format whose impedances are relative to ratings also has ``published_impedance(data)``: which
 branches these are, and all branches, with their impedances in stripped data. If capacities are
 private, `strip` keeps few digits of them (`coarse`): 11.2% on 37.3 MVA, converted to another base
-with all digits, would reveal both numbers.
+with all digits, would reveal both numbers. ``published_reactive(data)`` returns buses and units
+of stripped data, if their shunts or reactive limits may follow from private numbers; pandapower
+has it.
 """
 
 from __future__ import annotations

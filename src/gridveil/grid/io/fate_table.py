@@ -239,6 +239,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         Rule("gen sgen", "scaling", "generator_limit", "rewritten", SCALING),
         Rule("gen sgen", "sn_mva", "generator_limit", "dropped", SIZE),
+        Rule("sgen", "q_mvar", "generator_limit", "dropped", MADE),
         Rule("gen sgen", "controllable", "generator_limit", "rewritten", FREED, some=True),
         Rule("gen sgen", "p_mw", EVERY, "rewritten", DISPATCH, some=True),
         Rule("gen sgen", "p_mw", "generator_limit", "released", NOISE),
@@ -341,6 +342,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
             SIZE,
         ),
         Rule("Generator", "weight", "generator_limit", "dropped", SIZE),
+        Rule("Generator", "q_set", "generator_limit", "dropped", MADE),
         Rule("Generator", "marginal_cost", "cost", "released", NOISE),
         Rule("Generator", "marginal_cost_quadratic", "cost", "dropped", COSTS),
         Rule(

@@ -346,6 +346,11 @@ def _without_copies(
     """The network without what copies private parameters in other columns of the model."""
     buses, units, branches = network.buses, network.generators, network.branches
     every = np.ones(len(units), dtype=bool)
+    if source is not None and (read := getattr(module_of(source.kind), "published_reactive", None)):
+        shown_buses, shown_units = read(source.data)
+        same = {name: getattr(shown_buses, name) for name in ("ac_shunt", "reactive_shunt")}
+        buses = replace(buses, **same)
+        units = replace(units, q_min=shown_units.q_min, q_max=shown_units.q_max)
     if "load" in ranges:
         hidden = rows.get("load", np.ones(len(buses), dtype=bool))
         buses = replace(buses, reactive_load=np.where(hidden, 0.0, buses.reactive_load))

@@ -53,9 +53,11 @@ from gridveil.grid.io.dispatch import (
 )
 from gridveil.grid.io.pandapower.edit import put
 from gridveil.grid.io.pandapower.profiles import models_at
+from gridveil.grid.io.pandapower.reactive import ac_gaps
 from gridveil.grid.io.pandapower.release import (
     columns,
     published_impedance,
+    published_reactive,
     put_dispatch,
     put_reactive,
     set_points,
@@ -68,9 +70,11 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
+    "ac_gaps",
     "columns",
     "load_places",
     "published_impedance",
+    "published_reactive",
     "read",
     "set_points",
     "strip",

@@ -145,6 +145,13 @@ def _put_limits(net: Any, old: Network, new: Network) -> None:
         frame = net[table]
         if still[at]:
             frame.at[index, "controllable"] = True
+            if table == "sgen":
+                # Only its active power may move; without limits pandapower would move both.
+                for name in ("min_q_mvar", "max_q_mvar"):
+                    _ensure(frame, name)
+                    frame.at[index, name] = _number(frame, index, "q_mvar", 0.0) * _number(
+                        frame, index, "scaling", 1.0
+                    )
         if table == "load":
             low, high = -high, -low
         for name, value in (("min_p_mw", low), ("max_p_mw", high)):

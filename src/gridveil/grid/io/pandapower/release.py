@@ -29,7 +29,7 @@ from gridveil.grid.io.pandapower.costs import unit_places
 from gridveil.grid.io.pandapower.others import OTHERS, present
 from gridveil.grid.io.pandapower.star import stars_on_base
 from gridveil.grid.io.pandapower.tables import build, bus_places
-from gridveil.grid.model.network import Bools, Branches, Floats
+from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators
 from gridveil.grid.model.parameters import check_parameters
 
 TABLES = tuple(name for name in KEPT["pandapower"] if name not in ("poly_cost", "pwl_cost", "net"))
@@ -230,6 +230,16 @@ def published_impedance(net: Any) -> tuple[Bools, Branches]:
     return rated, branches
 
 
+def published_reactive(net: Any) -> tuple[Buses, Generators]:
+    """Return buses and units, whose shunts and reactive limits may follow from private numbers.
+
+    For a stripped net they are those that a release publishes: a transformer that is open at one
+    end draws its no-load current, and a static unit with a set power has its reactive power.
+    """
+    network = build(net)
+    return network.buses, network.generators
+
+
 def _without_ratings(net: Any, bare: Any) -> None:
     """Convert public impedances to totals of each branch, on the net's base and not on ratings.
 
@@ -247,9 +257,13 @@ def _without_ratings(net: Any, bare: Any) -> None:
         stars_on_base(stars, bare.trafo3w, base)
     bare.impedance["sn_mva"] = UNLIMITED_MVA
     rating = column(net.impedance, "sn_mva", "impedance")
-    for name in ("rft_pu", "xft_pu", "rtf_pu", "xtf_pu"):
-        series = column(net.impedance, name, "impedance", 0.0)
-        bare.impedance[name] = coarse(series / rating * base) / base * UNLIMITED_MVA
+    for name, other in (("rft_pu", "rtf_pu"), ("xft_pu", "xtf_pu")):
+        there, back = (column(net.impedance, one, "impedance", 0.0) for one in (name, other))
+        first, second = (coarse(series / rating * base) for series in (there, back))
+        # AC refuses impedances that differ by direction: a private rating must not round that away.
+        second = np.where((there != back) & (first == second), coarse(1.01 * second), second)
+        bare.impedance[name] = first / base * UNLIMITED_MVA
+        bare.impedance[other] = second / base * UNLIMITED_MVA
     for name in ("gf_pu", "bf_pu", "gt_pu", "bt_pu"):
         shunt = column(net.impedance, name, "impedance", 0.0)
         bare.impedance[name] = coarse(shunt * rating / base, 2) * base / UNLIMITED_MVA

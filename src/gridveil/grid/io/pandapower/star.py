@@ -28,7 +28,9 @@ def with_stars(buses: Buses, count: int) -> Buses:
     """Add one bus for every three-winding transformer."""
     if not count:
         return buses
-    unsaid = {"load": 0.0, "shunt": 0.0, "reference": False, "in_service": True}
+    # Star buses have no limits of their voltage; in AC pandapower's own OPF takes these.
+    unsaid = {"load": 0.0, "shunt": 0.0, "v_min": 0.0, "v_max": 2.0}
+    unsaid |= {"reference": False, "in_service": True}
     longer = {
         one.name: np.concatenate(
             [
@@ -57,16 +59,16 @@ def star_branches(net: Any, place: pd.Series[int]) -> dict[str, Any]:
     star = len(net.bus) + np.arange(len(frame))
     high = np.concatenate([nominal[0]] * 3)
     low = np.concatenate([nominal[0], nominal[1], nominal[2]])
-    _, resistance, reactance, tap, shift = trafo_values(_windings(frame), high, low, net.sn_mva)
+    cut, upper = _cut(net, frame), np.repeat([True, False, False], len(frame))
     return {
         "from_bus": np.concatenate([bus[0], star, star]),
         "to_bus": np.concatenate([star, bus[1], bus[2]]),
-        "resistance": resistance,
-        "reactance": reactance,
-        "tap": tap,
-        "shift": shift,
+        **trafo_values(_windings(frame), high, low, net.sn_mva),
         "capacity": np.full(3 * len(frame), np.inf),
-        "in_service": np.tile(flags(frame, "in_service", True), 3) & ~_cut(net, frame),
+        "in_service": np.tile(flags(frame, "in_service", True), 3),
+        "cut": cut,
+        "open_from": cut & upper,
+        "open_to": cut & ~upper,
     }
 
 

@@ -15,11 +15,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
+from gridveil.grid.io.pandapower.branches import read_branches, with_hanging
 from gridveil.grid.io.pandapower.columns import (
     BRANCH_TABLES,
     NO_LIMIT_MW,
     UNIT_TABLES,
-    UNLIMITED_MVA,
     column,
     fixed_loads,
     flags,
@@ -28,7 +28,6 @@ from gridveil.grid.io.pandapower.columns import (
     places,
     rows,
     unit_limits,
-    whole,
 )
 from gridveil.grid.io.pandapower.costs import read_costs
 from gridveil.grid.io.pandapower.others import (
@@ -38,12 +37,15 @@ from gridveil.grid.io.pandapower.others import (
     present,
     refuse_unsupported,
 )
-from gridveil.grid.io.pandapower.star import star_branches, star_names, with_stars
-from gridveil.grid.io.pandapower.trafo import trafo_values
+from gridveil.grid.io.pandapower.reactive import (
+    reactive_columns,
+    reactive_limits,
+    reactive_notes,
+    shunts,
+)
+from gridveil.grid.io.pandapower.star import with_stars
 from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
 
-ENDS = {"line": ("from_bus", "to_bus"), "trafo": ("hv_bus", "lv_bus")}
-SWITCH_LETTER = {"line": "l", "trafo": "t", "impedance": ""}
 # Tables that every net has, and columns without which an element can't be placed.
 NEEDED: dict[str, tuple[str, ...]] = {
     "bus": ("vn_kv",),
@@ -68,8 +70,8 @@ def build(net: Any) -> Network:
     _refuse_indices(net)
     place = bus_places(net)
     buses = with_stars(_buses(net, place), len(present(net, "trafo3w")))
-    branches = _branches(net, place, buses.in_service)
-    buses = _with_reach(buses, branches)
+    branches, hanging = read_branches(net, place, buses.in_service)
+    buses = with_hanging(_with_reach(buses, branches), branches, hanging, base)
     generators = _generators(net, place, buses.in_service)
     reached = buses.in_service[branches.from_bus] & buses.in_service[branches.to_bus]
     branches = replace(branches, in_service=branches.in_service & reached)
@@ -146,7 +148,7 @@ def _notes(net: Any, units: Generators, place: pd.Series[int]) -> tuple[str, ...
     joined = int((place.to_numpy() != np.arange(len(place))).sum())
     if joined:
         notes.append(f"{joined} buses are joined to another one by a closed switch")
-    return (*notes, *constant_notes(net))
+    return (*notes, *constant_notes(net), *reactive_notes(net, units))
 
 
 def _refuse_missing(net: Any) -> None:
@@ -223,9 +225,10 @@ def _buses(net: Any, place: pd.Series[int]) -> Buses:
         name=labels(net, ("bus",)),
         load=load,
         reactive_load=drawn(net, "q_mvar", place),
-        shunt=_shunt(net, place),
+        shunt=shunts(net, "p_mw", place) + constant_power(net, place),
         reference=_reference(net, place),
         in_service=in_service,
+        **reactive_columns(net, place),
     )
 
 
@@ -246,23 +249,6 @@ def load_places(net: Any) -> dict[str, int]:
     found = dict(zip(map(str, still.index), at, strict=True))
     names = [str(name) for name in still["name"]] if "name" in still else []
     return found | {n: b for n, b in zip(names, at, strict=False) if names.count(n) == 1}
-
-
-def _shunt(net: Any, place: pd.Series[int]) -> Floats:
-    frame = net.shunt[flags(net.shunt, "in_service", True)]
-    if flags(frame, "step_dependency_table", False).any():
-        raise InputError(
-            "Table shunt uses a characteristic table (step_dependency_table).",
-            remedy="Write the shunt's power into p_mw and clear step_dependency_table.",
-        )
-    drawn = np.zeros(len(net.bus))
-    at = places(place, frame, "bus", "shunt")
-    nominal = column(net.bus, "vn_kv", "bus")[at]
-    rated = column(frame, "vn_kv", "shunt", np.nan)
-    ratio = np.where(np.isnan(rated), 1.0, nominal / rated) ** 2
-    steps = column(frame, "step", "shunt", 1.0)
-    np.add.at(drawn, at, column(frame, "p_mw", "shunt") * steps * ratio)
-    return drawn + constant_power(net, place)
 
 
 def _reference(net: Any, place: pd.Series[int]) -> Bools:
@@ -295,77 +281,10 @@ def _with_reach(buses: Buses, branches: Branches) -> Buses:
     return replace(buses, reference=buses.reference & in_service, in_service=in_service)
 
 
-def _branches(net: Any, place: pd.Series[int], alive: Bools) -> Branches:
-    parts = [_branch_part(net, table, place) for table in BRANCH_TABLES]
-    if len(stars := present(net, "trafo3w")):
-        parts.append(star_branches(net, place))
-    joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    joined["in_service"] &= alive[joined["from_bus"]] & alive[joined["to_bus"]]
-    count = len(joined["in_service"])
-    return Branches(
-        name=(*labels(net, BRANCH_TABLES), *star_names(stars)),
-        angle_min=np.full(count, -np.inf),
-        angle_max=np.full(count, np.inf),
-        **joined,
-    )
-
-
-def _branch_part(net: Any, table: str, place: pd.Series[int]) -> dict[str, Any]:
-    frame = net[table]
-    start, end = ENDS.get(table, ("from_bus", "to_bus"))
-    values = {"line": _line_values, "trafo": _trafo_values, "impedance": _impedance_values}[table]
-    limit, *electric = values(net)
-    limit = np.where(~(limit < UNLIMITED_MVA) | (limit == 0), np.inf, limit)
-    switch = net.switch[(net.switch["et"] == SWITCH_LETTER[table]).to_numpy()]
-    cut = np.isin(frame.index, whole(switch[~flags(switch, "closed", True)], "element"))
-    keys = ("resistance", "reactance", "tap", "shift")
-    return {
-        "from_bus": places(place, frame, start, table),
-        "to_bus": places(place, frame, end, table),
-        **dict(zip(keys, electric, strict=True)),
-        "capacity": limit,
-        "in_service": flags(frame, "in_service", True) & ~cut,
-    }
-
-
-def _line_values(net: Any) -> tuple[Floats, ...]:
-    line = net.line
-    own = pd.Series(np.arange(len(net.bus)), index=net.bus.index)
-    nominal = column(net.bus, "vn_kv", "bus")[places(own, line, "from_bus", "line")]
-    parallel = column(line, "parallel", "line", 1.0)
-    scale = column(line, "length_km", "line") * net.sn_mva / nominal**2 / parallel
-    # A line without a loading limit is unlimited, whatever max_i_ka says, as in rundcopp.
-    loading = column(line, "max_loading_percent", "line", np.nan)
-    derating = column(line, "df", "line", 1.0)
-    current = column(line, "max_i_ka", "line", np.nan)
-    limit = loading / 100 * current * derating * parallel * nominal * np.sqrt(3)
-    return (
-        limit,
-        column(line, "r_ohm_per_km", "line") * scale,
-        column(line, "x_ohm_per_km", "line") * scale,
-        np.ones(len(line)),
-        np.zeros(len(line)),
-    )
-
-
-def _trafo_values(net: Any) -> tuple[Floats, ...]:
-    own = pd.Series(np.arange(len(net.bus)), index=net.bus.index)
-    volts = column(net.bus, "vn_kv", "bus")
-    ends = [volts[places(own, net.trafo, end, "trafo")] for end in ("hv_bus", "lv_bus")]
-    return trafo_values(net.trafo, ends[0], ends[1], net.sn_mva)
-
-
-def _impedance_values(net: Any) -> tuple[Floats, ...]:
-    frame = net.impedance
-    rating = column(frame, "sn_mva", "impedance")
-    resistance = column(frame, "rft_pu", "impedance") / rating * net.sn_mva
-    reactance = column(frame, "xft_pu", "impedance") / rating * net.sn_mva
-    return rating, resistance, reactance, np.ones(len(frame)), np.zeros(len(frame))
-
-
 def _generators(net: Any, place: pd.Series[int], alive: Bools) -> Generators:
     bus = np.concatenate([places(place, rows(net, t), "bus", t) for t in UNIT_TABLES])
     limits = [unit_limits(net, table) for table in UNIT_TABLES]
+    reactive = [reactive_limits(net, table) for table in UNIT_TABLES]
     used = np.concatenate([flags(rows(net, t), "in_service", True) for t in UNIT_TABLES])
     return Generators(
         name=labels(net, UNIT_TABLES),
@@ -373,5 +292,7 @@ def _generators(net: Any, place: pd.Series[int], alive: Bools) -> Generators:
         p_min=np.concatenate([low for low, _ in limits]),
         p_max=np.concatenate([high for _, high in limits]),
         in_service=used & alive[bus],
+        q_min=np.concatenate([low for low, _ in reactive]),
+        q_max=np.concatenate([high for _, high in reactive]),
         **read_costs(net),
     )

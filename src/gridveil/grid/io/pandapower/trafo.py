@@ -2,7 +2,8 @@
 
 pandapower describes a transformer by its short-circuit voltage on its own rating, its no-load
 losses and its tap changer. ``rundcopp`` uses the series branch of the T model, the off-nominal
-ratio and the phase shift; so does this.
+ratio and the phase shift; so does this. ``runpp`` has the T model's branches to ground as well,
+at either end.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from gridveil.grid.model.network import Bools, Floats
 
 def trafo_values(
     frame: pd.DataFrame, nominal_high: Floats, nominal_low: Floats, base: float
-) -> tuple[Floats, ...]:
-    """Compute capacity (MW), resistance, reactance (p.u.), tap and shift (degrees).
+) -> dict[str, Floats]:
+    """Compute capacity (MW) and the electric columns of the branch table.
 
     Parameters
     ----------
@@ -37,16 +38,34 @@ def trafo_values(
             remedy="Write the values at the tap in use into vk_percent and shift_degree.",
         )
     high, low, shift = _tapped(frame)
-    series = _series(frame, low, nominal_low, base)
+    first, second, ground = _windings(frame, low, nominal_low, base)
+    series = first + second + first * second * ground
+    # The T model's star as a triangle; a transformer that is open inside has no numbers at all.
+    at_start, at_end = ground * second / series, ground * first / series
     loading = column(frame, "max_loading_percent", "trafo", np.nan)
     rating = column(frame, "sn_mva", "trafo") * column(frame, "df", "trafo", 1.0)
     limit = loading / 100 * rating * column(frame, "parallel", "trafo", 1.0)
     tap = (high / low) / (nominal_high / nominal_low)
-    return limit, series.real.copy(), series.imag.copy(), tap, shift
+    none = np.zeros(len(frame))
+    return {
+        "capacity": limit,
+        "resistance": series.real.copy(),
+        "reactance": series.imag.copy(),
+        "tap": tap,
+        "shift": shift,
+        "charging": none,
+        "conductance": none,
+        "charging_from": at_start.imag.copy(),
+        "conductance_from": at_start.real.copy(),
+        "charging_to": at_end.imag.copy(),
+        "conductance_to": at_end.real.copy(),
+    }
 
 
-def _series(frame: pd.DataFrame, low: Floats, nominal_low: Floats, base: float) -> Any:
-    """Compute the series impedance in per unit on `base`, of the pi model of the T model."""
+def _windings(
+    frame: pd.DataFrame, low: Floats, nominal_low: Floats, base: float
+) -> tuple[Any, Any, Any]:
+    """Compute the T model in per unit on `base`: both impedances, and the admittance between."""
     rating = column(frame, "sn_mva", "trafo")
     parallel = column(frame, "parallel", "trafo", 1.0)
     scale = (low / nominal_low) ** 2 * base / rating / parallel / 100
@@ -64,7 +83,7 @@ def _series(frame: pd.DataFrame, low: Floats, nominal_low: Floats, base: float) 
     share_x = column(frame, "leakage_reactance_ratio_hv", "trafo", 0.5)
     first = resistance * share_r + 1j * reactance * share_x
     second = resistance * (1 - share_r) + 1j * reactance * (1 - share_x)
-    return first + second + first * second * _magnetising(frame, low, nominal_low, base)
+    return first, second, _magnetising(frame, low, nominal_low, base)
 
 
 def _magnetising(frame: pd.DataFrame, low: Floats, nominal_low: Floats, base: float) -> Any:
