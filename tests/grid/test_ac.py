@@ -221,6 +221,6 @@ def test_no_reactive_copy_of_a_private_parameter_passes_a_split_or_a_release(tmp
 
 
 def test_formats_whose_ac_numbers_are_not_read_are_refused():
-    network = replace(cases.rts96(), source=Source("pypsa", None))
-    with pytest.raises(InputError, match="PyPSA"):
+    network = replace(cases.rts96(), source=Source("cgmes", None))
+    with pytest.raises(InputError, match="CGMES"):
         AcEngine(network)

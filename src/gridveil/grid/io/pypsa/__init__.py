@@ -53,6 +53,7 @@ from gridveil.grid.io.dispatch import without_reactive_copies
 from gridveil.grid.io.pypsa import snapshots as several
 from gridveil.grid.io.pypsa.columns import Snapshot
 from gridveil.grid.io.pypsa.edit import put
+from gridveil.grid.io.pypsa.reactive import ac_gaps
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
 from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
 from gridveil.grid.io.pypsa.snapshots import models
@@ -63,6 +64,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
+    "ac_gaps",
     "columns",
     "load_names",
     "load_places",

@@ -31,6 +31,7 @@ from gridveil.grid.io.pypsa.columns import (
     static,
     values,
 )
+from gridveil.grid.io.pypsa.reactive import reactive_columns, reactive_notes
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Network
 
@@ -85,14 +86,15 @@ def build(source: Snapshot) -> Network:
     used = branches.in_service & alive[branches.from_bus] & alive[branches.to_bus]
     branches = replace(branches, in_service=used)
     units = replace(units, in_service=units.in_service & alive[units.bus])
-    notes += _left_out(network, alive)
+    notes += [*_left_out(network, alive), *reactive_notes(source)]
     buses = Buses(
         name=tuple(static(network, "Bus").index.astype(str)),
         load=farthest(drawn),
-        reactive_load=_reactive_load(source),
         shunt=shunt,
+        fixed_load=shunt,
         reference=_reference(network, branches, units) & alive,
         in_service=alive,
+        **reactive_columns(source),
     )
     name = str(network.name) or "PyPSA network"
     return Network(name, 1.0, buses, units, branches, notes=tuple(notes))
@@ -134,17 +136,6 @@ def drawn_power(source: Snapshot) -> tuple[Floats, Floats, list[str]]:
     return loads, constant, notes
 
 
-def _reactive_load(source: Snapshot) -> Floats:
-    """Return reactive loads at buses, Mvar; 0 for several snapshots: multipliers don't fit."""
-    network = source.network
-    drawn = np.zeros(len(static(network, "Bus")))
-    if not source.several:
-        active = active_ones(network, "Load")
-        power = -values(source, "Load", "q_set") * values(source, "Load", "sign")
-        np.add.at(drawn, places(network, "Load", "bus")[active], power[active])
-    return drawn
-
-
 def _left_out(network: Any, alive: Bools) -> Iterator[str]:
     """Yield notes about what is not in the model, or differs from `optimize`."""
     if not alive.all():
@@ -155,7 +146,7 @@ def _left_out(network: Any, alive: Bools) -> Iterator[str]:
     if count := len(static(network, "GlobalConstraint")):
         yield f"{count:,} global constraints are over all snapshots, and not in the model"
     if len(static(network, "ShuntImpedance")):
-        yield "shunt impedances are left out, as in PyPSA's own optimize"
+        yield "shunt impedances are left out in DC, as in PyPSA's own optimize"
     for component, name in (
         *((one, "s_nom_extendable") for one in BRANCHES),
         ("Generator", "p_nom_extendable"),
@@ -293,6 +284,16 @@ def _branches(source: Snapshot) -> Branches:
     shift = values(source, "Transformer", "phase_shift")
     typed = (trafos["type"] != "").to_numpy(dtype=bool)
     shift = np.where(typed, numbers(trafos, "Transformer", "phase_shift"), shift)
+    ground = {
+        name: np.concatenate(
+            [
+                numbers(lines, "Line", f"{letter}_pu"),
+                numbers(trafos, "Transformer", letter) * rating,
+            ]
+        )
+        for name, letter in (("conductance", "g"), ("charging", "b"))
+    }
+    plain = np.zeros(len(lines), dtype=bool)
     impedance = {
         name: np.concatenate(
             [
@@ -312,7 +313,17 @@ def _branches(source: Snapshot) -> Branches:
         angle_min=-angle,
         angle_max=angle,
         in_service=np.concatenate([active_ones(network, component) for component in BRANCHES]),
+        **ground,
+        t_model=np.append(plain, (trafos["model"] == "t").to_numpy(dtype=bool)),
+        tap_at_end=np.append(plain, _tap_side(trafos) == 1),
     )
+
+
+def _tap_side(table: pd.DataFrame) -> Floats:
+    """Return the side of every transformer's tap, 0 or 1; in DC it makes no difference."""
+    if "tap_side" not in table:
+        return np.zeros(len(table))
+    return numbers(table, "Transformer", "tap_side")
 
 
 def _angle(table: pd.DataFrame, component: str) -> Floats:
