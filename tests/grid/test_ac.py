@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from gridveil.cli.root import app
 from gridveil.errors import InputError
 from gridveil.grid import Population, cases, read_case, sample_population
-from gridveil.grid.io import Source
 from gridveil.grid.opf.ac import programme
 from gridveil.grid.opf.ac.check import SERVED, misses
 from gridveil.grid.opf.ac.engine import AcEngine, AcModels, AcStatus
@@ -218,9 +217,3 @@ def test_no_reactive_copy_of_a_private_parameter_passes_a_split_or_a_release(tmp
     assert not read_case(tmp_path / "load.m").buses.reactive_load.any()
     written = read_case(tmp_path / "generator_limit.m").generators
     assert np.array_equal(written.q_max[sides], np.round(0.75 * written.p_max[sides], 4))
-
-
-def test_formats_whose_ac_numbers_are_not_read_are_refused():
-    network = replace(cases.rts96(), source=Source("cgmes", None))
-    with pytest.raises(InputError, match="CGMES"):
-        AcEngine(network)

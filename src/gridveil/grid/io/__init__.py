@@ -6,7 +6,8 @@ Every module has
 - ``write(network, path)``, which changes only what was changed in the network;
 - ``write_release(network, path, parameters)``, which builds the file from an allow-list for the
   private parameters and copies nothing else; if the path is None it builds the file and writes
-  nothing.
+  nothing;
+- ``ac_gaps(data)``, which lists a problem for every element that AC power flow can't have.
 
 A module may have ``strip(data, parameters, protected) -> data``: ``source.data`` without the
 parameters and everything that copies, bounds or was computed from them. `strip` and `write_release`
@@ -29,9 +30,6 @@ durations, sides, further ratings. MATPOWER, PSS/E, CGMES and powsybl have it.
 
 ``why_none(data, parameter)`` says what a file lacks if it has no value of a parameter to release,
 and what to do; pandapower, CGMES and powsybl have it.
-
-A format that is read for AC power flow has ``ac_gaps(data)``: a problem for every element of which
-AC power flow needs more than is read of it.
 
 A format whose impedances are relative to ratings also has ``published_impedance(data)``: which
 branches these are, and all branches, with their impedances in stripped data. If capacities are

@@ -18,6 +18,7 @@ from gridveil.grid.io import coarse
 from gridveil.grid.io.pandapower.columns import column, flags, places, whole
 from gridveil.grid.io.pandapower.trafo import trafo_values
 from gridveil.grid.model.network import Bools, Buses, Floats
+from gridveil.grid.model.tables import FREE_VOLTAGE
 
 SIDES = ("hv", "mv", "lv")
 PAIRS = ((0, 1), (1, 2), (0, 2))
@@ -28,9 +29,8 @@ def with_stars(buses: Buses, count: int) -> Buses:
     """Add one bus for every three-winding transformer."""
     if not count:
         return buses
-    # Star buses have no limits of their voltage; in AC pandapower's own OPF takes these.
-    unsaid = {"load": 0.0, "shunt": 0.0, "v_min": 0.0, "v_max": 2.0}
-    unsaid |= {"reference": False, "in_service": True}
+    unsaid = {"load": 0.0, "shunt": 0.0, "reference": False, "in_service": True}
+    unsaid |= dict(zip(("v_min", "v_max"), FREE_VOLTAGE, strict=True))
     longer = {
         one.name: np.concatenate(
             [

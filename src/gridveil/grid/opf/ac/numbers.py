@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError
-from gridveil.grid.io import OBJECTS, Source, module_of
+from gridveil.grid.io import Source, module_of
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import IMPEDANCES, Network
 from gridveil.grid.model.two_ports import Complex, to_complex, two_ports
@@ -71,10 +70,9 @@ def ac_numbers(network: Network) -> AcNumbers:
 
     Raises
     ------
-    InputError
-        If the AC data of the network's format, or of elements in it, are not read.
     ProblemsFound
-        If numbers that AC power flow needs are missing or contradict each other: it names them all.
+        If elements of its file can't be in AC power flow, or numbers that it needs are missing or
+        contradict each other: it names them all.
     """
     _check_source(network)
     refuse(f"Network '{network.name}'", ac_problems(network))
@@ -110,18 +108,10 @@ def ac_numbers(network: Network) -> AcNumbers:
 
 
 def _check_source(network: Network) -> None:
-    """Raise `InputError` if the reader of the network's format leaves out what AC needs."""
+    """Raise `ProblemsFound` if the network's file has elements that AC power flow can't have."""
     source = network.source
-    if not isinstance(source, Source):
-        return
-    gaps = getattr(module_of(source.kind), "ac_gaps", None)
-    if gaps is None:
-        raise InputError(
-            f"AC power flow needs reactive data, which are not read from "
-            f"{OBJECTS.get(source.kind, source.kind)} networks.",
-            remedy="Give it as a MATPOWER (.m) or PSS/E (.raw) case, or as XIIDM (.xiidm).",
-        )
-    refuse(f"Network '{network.name}' in AC", gaps(source.data))
+    if isinstance(source, Source):
+        refuse(f"Network '{network.name}' in AC", module_of(source.kind).ac_gaps(source.data))
 
 
 _FINITE = {
