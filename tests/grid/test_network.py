@@ -293,6 +293,11 @@ def test_read_case_tells_what_it_can_read():
         read_case({})
 
 
+def test_a_mat_file_is_to_be_saved_as_m(tmp_path):
+    with pytest.raises(InputError, match=r"case\.mat.*savecase"):
+        read_case(tmp_path / "case.mat")
+
+
 def test_a_curve_of_one_line_has_no_inner_points():
     base = cases.rts96().generators
     line = np.array([[10.0, 105.0], [60.0, 605.0]])

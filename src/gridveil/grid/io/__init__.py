@@ -311,7 +311,9 @@ def read_case(
         if kind is None:
             raise InputError(
                 f"'{Path(source).name}' is not a network that can be read.",
-                remedy=f"Give a file that ends in one of {', '.join(SUFFIXES)}.",
+                remedy="Save it as .m in MATPOWER: savecase('case.m', loadcase('case.mat'))."
+                if suffix == ".mat"
+                else f"Give a file that ends in one of {', '.join(SUFFIXES)}.",
             )
     else:
         packages = [base.__module__.split(".")[0] for base in type(source).__mro__]
