@@ -76,8 +76,16 @@ def case(version=33, note="", **values):
         f"0.001, 0.2, {c[3]!r}, 0.001, 0.3, {c[4]!r}, 0.001, 0.25, {c[5]!r}, 1.02, -2.1",
         winding(1.0, c[3]), winding(1.01, c[4]), winding(1.0, c[5]), end("TRANSFORMER"),
         f"1, 1, {c[6]!r}, 10.0, 'AREA {note}'", end("AREA"),
-        *(end(s) for s in ("DC", "VSC", "CORRECTION", "MTDC", "SECTION")),
-        "1, 'ZONE'", end("ZONE"), end("TRANSFER"), "1, 'OWNER'", end("OWNER"), end("FACTS"),
+        f"'DC 7 ({note})', 1, 4.0, 10.0, 100.0, 0.0, 0.0, 0.1, 'I', 0.0, 20, 1.0",
+        *(f"{bus}, 2, 17.0, 12.0, 0.0, 3.8, 115.0, 0.9, 1.02, 1.5, 0.5, 0.00625, 0, 0, 0, '1', 0.0"
+          for bus in (1, 2)), end("DC"),
+        f"'VSC ({note})', 1, 2.0, 1, 1.0",
+        *(f"{bus}, {kind}, 1, {dc}, 1.0, 90.0, 0.5, 0.0, {c[0]!r}, {c[1]!r}, 1.0, 50.0, -40.0, 0, "
+          f"{node}100.0" for bus, kind, dc in ((2, 2, -30.0), (1, 1, 100.0))), end("VSC"),
+        *(end(s) for s in ("CORRECTION", "MTDC", "SECTION")),
+        "1, 'ZONE'", end("ZONE"), end("TRANSFER"), "1, 'OWNER'", end("OWNER"),
+        f"'', 4, 0, 1, {c[0]!r}, {d[0]!r}, 1.02, 50.0, {c[1]!r}, 0.9, 1.1, 1.0, {g[2]!r}, 0.05, "
+        f"100.0, 1, {d[1]!r}, 0.0, 0, 0, {node}'{note}'", end("FACTS"),
         "4, 0, 0, 1, 1.1, 0.9, 0, 100.0, '', 3.5, 1, 3.5", end("SWITCHED"), end("GNE"),
         end("MACHINE"), *([end("SUBSTATION")] if version >= 35 else []), "Q", "",
     ]  # fmt: skip

@@ -43,6 +43,14 @@ _WINDINGS = " ".join(
     )
 )
 _WINDING_RATES = " ".join(f"{name}_{w}" for w in "123" for name in _RATES.split())
+_CONVERTERS = " ".join(
+    f"{name}_{end}"
+    for end in "12"
+    for name in (
+        *("IBUS", "TYPE", "MODE", "DCSET", "ACSET", "ALOSS", "BLOSS", "MINLOSS", "SMAX", "IMAX"),
+        *("PWF", "MAXQ", "MINQ", "VSREG", "NREG", "RMPCT"),
+    )
+)
 _FIRST = ("RATEA", "RATE1")
 _FIRST_OF = " ".join(f"{name}_{w}" for w in "123" for name in _FIRST)
 
@@ -114,6 +122,8 @@ KEPT: dict[str, dict[str, str]] = {
         "AREA": "I ISW NAME",
         "ZONE": "I NAME",
         "OWNER": "I NAME",
+        "VSCDC": f"NAME MDC RDC {_OWNERS} {_CONVERTERS}",
+        "FACTS": "NAME I J MODE VSET SHMX RMPCT OWNER VSREF FCREG NREG",
         **dict.fromkeys(("TWODC", "IMPCOR", "MSLINE", "SWSHUNT"), "numbers"),
     },
 }
@@ -197,6 +207,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         Rule("BRANCH TRANSFORMER", "NAME", "capacity", "dropped", NAMES),
         Rule("TRANSFORMER", "VECGRP", "capacity", "dropped", TEXT),
+        Rule("VSCDC", "SMAX_1 IMAX_1 SMAX_2 IMAX_2", "capacity", "dropped", COPIES),
         Rule("BRANCH", "LEN", "capacity", "dropped", "lengths tell the rating of a known type."),
         Rule("LOAD", "PL", "load", "released", LOADS),
         Rule("LOAD", "QL", "load", "rewritten", FACTOR),
@@ -214,7 +225,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("TRANSFORMER", "VMSTAR ANSTAR", EVERY, "dropped", STATE),
         Rule("AREA", "PDES PTOL", EVERY, "dropped", "an exchange is a sum of private loads."),
         Rule(
-            "BUS LOAD BRANCH TRANSFORMER AREA ZONE OWNER",
+            "BUS LOAD BRANCH TRANSFORMER AREA VSCDC ZONE OWNER FACTS",
             "NAME VECGRP LOADTYPE",
             EVERY,
             "rewritten",

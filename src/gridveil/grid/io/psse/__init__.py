@@ -9,9 +9,11 @@ What is read:
 - **branches**: BRANCH, then windings of TRANSFORMER (one entry for a transformer with two, three
   for one with three). The capacity is the first rating; 0 is no limit.
 
-Two-terminal DC lines are public and carry their set power, and in AC power flow draw the reactive
-power of their firing angles; switching devices, VSC and
-multi-terminal DC lines, FACTS, GNE devices and induction machines are refused.
+DC lines are public and carry their set power, less the losses that `constants` computes. In AC
+power flow two-terminal ones draw the reactive power of their firing angles, VSC lines are refused,
+and FACTS devices at one bus inject Mvar within their SHMX at the lowest voltage of the bus. Series
+FACTS devices, switching devices, multi-terminal DC lines, GNE devices and induction machines are
+refused.
 
 Writing changes single numbers in the original text. A release is a new text from the allow-list of
 `fates`: all ratings of a line are its released capacity (times public ratios), and transformers'

@@ -17,10 +17,15 @@ from gridveil.grid.model.parameters import check_parameters
 
 NUMBERS = ("TWODC", "IMPCOR", "MSLINE", "SWSHUNT")
 """Sections that keep all their numbers; `fates` does not name each column."""
+_LISTS = ("AREA", "ZONE", "OWNER")
+_NAMED = ("TWODC", "VSCDC", "FACTS")
 _TEXTS = {"NAME", "ID", "CKT", "VECGRP", "LOADTYPE"}
 _LABEL = re.compile(r"[\w #/+&*@-]{0,40}")
 _KEY = re.compile(r"[\w&*@-]{1,2}")
 _NEUTRAL = {"VM": "1.0", "ZX": "1.0", "GTAP": "1.0", "WMOD": "0", "WPF": "1.0"}
+# Those of a series element, which a FACTS device of a release does not have.
+_NEUTRAL |= {"TRMX": "9999.0", "VTMN": "0.9", "VTMX": "1.1", "VSMX": "1.0", "LINX": "0.05"}
+_NEUTRAL |= {"MNAME": "''"}
 _LAST = {"LOAD": "QL", "GEN": "PB"}
 _RATE = re.compile(r"RATE[A-C0-9]+(_[123])?")
 
@@ -46,6 +51,13 @@ def strip(
             elif section in KEPT["psse"]:
                 names = hidden.get(id(record), private)
                 lines += _record(raw, section, record, names, limited, kinds.get(at, ""))
+            # A record that begins with an empty name or with 0 would end the section.
+            if section in _NAMED or section in _LISTS:
+                name, comma, rest = lines[-len(record)].partition(",")
+                if name in ("", "''", "0") and section in _NAMED:
+                    lines[-len(record)] = f"'{section} {at + 1}'{comma}{rest}"
+                elif name in ("", "''", "0"):
+                    del lines[-len(record) :]
         lines.append(f"0 / END OF {section} DATA")
     return scan("\n".join([*lines, "Q", ""]), raw.file)
 

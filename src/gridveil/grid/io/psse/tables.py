@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io import numbered
 from gridveil.grid.io.psse.branches import branches, table_of
+from gridveil.grid.io.psse.constants import ac_problems, constants, series_devices
 from gridveil.grid.io.psse.rows import Rows, bus_of
 from gridveil.grid.io.psse.text import RawText, Record
 from gridveil.grid.model.checks import Problem, refuse
@@ -21,9 +20,7 @@ from gridveil.grid.model.tables import FREE_VOLTAGE
 
 _UNMODELLED = {
     "SWDEV": "system switching devices",
-    "VSCDC": "VSC DC lines",
     "MTDC": "multi-terminal DC lines",
-    "FACTS": "FACTS devices",
     "GNE": "GNE devices",
     "INDMACH": "induction machines",
 }
@@ -83,12 +80,11 @@ def build(raw: RawText) -> tuple[Network, Layout]:
     for there, power in _switched(raw, place):
         if there is not None:
             susceptance[there] += power
-    fixed, fixed_reactive = np.zeros(count), np.zeros(count)
-    notes = [*_dc_lines(raw, place, (shunt, fixed), fixed_reactive)]
     volts = {
         column: np.concatenate([bus.column(name, usual), np.full(stars, free)])
         for (column, (name, usual)), free in zip(_LIMITS.items(), FREE_VOLTAGE, strict=True)
     }
+    fixed, notes = constants(raw, place, alive, volts["v_min"])
     units = Rows(raw, "GEN")
     where = np.array([bus_of(raw, units, one, "I", place) for one in units.records], dtype=np.int64)
     none = np.zeros(len(units))
@@ -101,13 +97,15 @@ def build(raw: RawText) -> tuple[Network, Layout]:
         Buses(
             name=tuple(names),
             load=load,
-            shunt=shunt,
+            shunt=shunt + fixed.active,
             reference=np.concatenate([kind == 3, np.zeros(stars, dtype=bool)]),
             in_service=alive,
             reactive_load=reactive,
             reactive_shunt=susceptance,
-            fixed_load=fixed,
-            fixed_reactive_load=fixed_reactive,
+            fixed_load=fixed.active,
+            fixed_reactive_load=fixed.reactive,
+            q_min=fixed.low,
+            q_max=fixed.high,
             **volts,
         ),
         Generators(
@@ -146,18 +144,9 @@ def _switched(raw: RawText, place: dict[int, int]) -> Iterator[tuple[int | None,
 
 def ac_gaps(raw: RawText) -> list[Problem]:
     """List elements of which AC power flow needs what is not read."""
-    found = [
-        Problem(
-            f"DC line {at + 1}",
-            "ANMXR, ANMXI",
-            "it has no firing angles, from which its reactive power follows",
-            "Give them, or block the line (MDC 0).",
-        )
-        for at, record in enumerate(raw.sections["TWODC"])
-        if not all(np.isfinite(_reactive_share(record, end)) for end in (1, 2))
-    ]
     bus = Rows(raw, "BUS")
     place = {bus.whole(record, "I", 0): at for at, record in enumerate(bus.records)}
+    found = [*ac_problems(raw, place)]
     found += [
         Problem(
             f"switched shunt {row + 1}",
@@ -184,49 +173,6 @@ def ac_gaps(raw: RawText) -> list[Problem]:
     return found
 
 
-def _reactive_share(record: Record, end: int) -> float:
-    """Compute the Mvar that a converter draws for each MW, 0 if the line is blocked.
-
-    A case does not state it. As in pypowsybl the power factor is the mean of the cosines of the
-    largest firing angle and of 60 degrees, at which commutation ends.
-    """
-    try:
-        mode, angle = float(record[0][1].text), float(record[end][2].text)
-    except (IndexError, ValueError):
-        return math.nan
-    if mode == 0:
-        return 0.0
-    factor = (math.cos(math.radians(angle)) + 0.5) / 2 if math.isfinite(angle) else math.nan
-    return math.sqrt(1 / factor**2 - 1) if factor > 0 else math.nan
-
-
-def _dc_lines(
-    raw: RawText, place: dict[int, int], active: Sequence[Any], reactive: Any
-) -> Iterator[str]:
-    """Add the set power of two-terminal DC lines to `active`, drawn at one end, fed in at one.
-
-    To `reactive` it adds what converters draw.
-    """
-    lines = raw.sections["TWODC"]
-    for record in lines:
-        try:
-            mode, value, volts = (float(record[0][at].text) for at in (1, 3, 4))
-            kind = int(mode)
-            ends = [place[int(float(record[line][0].text))] for line in (1, 2)]
-        except (IndexError, ValueError, KeyError, OverflowError):
-            raise InputError(
-                f"{raw.file}: section TWODC has a record that can't be read.", remedy="Correct it."
-            ) from None
-        power = {0: 0.0, 1: abs(value), 2: abs(value) * volts / 1000}.get(kind, 0.0)
-        for one in active:
-            one[ends[0]] += power
-            one[ends[1]] -= power
-        for line in (1, 2):
-            reactive[ends[line - 1]] += power * np.nan_to_num(_reactive_share(record, line))
-    if lines:
-        yield f"{len(lines):,} DC lines are public and carry their set power, without losses"
-
-
 def _refuse_unmodelled(raw: RawText) -> None:
     refuse(
         raw.file,
@@ -239,5 +185,6 @@ def _refuse_unmodelled(raw: RawText) -> None:
             )
             for section, words in _UNMODELLED.items()
             if raw.sections.get(section)
-        ],
+        ]
+        + series_devices(raw),
     )

@@ -47,6 +47,8 @@ def layout(version: int) -> dict[str, tuple[tuple[str, ...], ...]]:
     gen = ("I", "ID", "PG", "QG", "QT", "QB", "VS", "IREG", *(("NREG",) if version >= 35 else ()))
     gen += ("MBASE", "ZR", "ZX", "RT", "XT", "GTAP", "STAT", "RMPCT", "PT", "PB")
     gen += ("BASLOD",) if version >= 35 else ()
+    vsc = ("IBUS", "TYPE", "MODE", "DCSET", "ACSET", "ALOSS", "BLOSS", "MINLOSS", "SMAX", "IMAX")
+    vsc += ("PWF", "MAXQ", "MINQ", "VSREG", *(("NREG",) if version >= 35 else ()), "RMPCT")
     shunts = ("GI", "BI", "GJ", "BJ", "ST", "MET", "LEN")
     return {
         "BUS": (
@@ -67,6 +69,19 @@ def layout(version: int) -> dict[str, tuple[tuple[str, ...], ...]]:
              "VMSTAR", "ANSTAR"),
             *windings,
         ),
+        "TWODC": (
+            ("NAME", "MDC", "RDC", "SETVL", "VSCHD"), ("IPR", "NBR", "ANMXR"),
+            ("IPI", "NBI", "ANMXI"),
+        ),
+        "VSCDC": (
+            ("NAME", "MDC", "RDC", *_OWNERS),
+            *(tuple(f"{name}_{end}" for name in vsc) for end in "12"),
+        ),
+        "FACTS": (
+            ("NAME", "I", "J", "MODE", "PDES", "QDES", "VSET", "SHMX", "TRMX", "VTMN", "VTMX",
+             "VSMX", "IMX", "LINX", "RMPCT", "OWNER", "SET1", "SET2", "VSREF", "FCREG",
+             *(("NREG",) if version >= 35 else ()), "MNAME"),
+        ),
         "SWSHUNT": (
             ("I", *(("ID",) if version >= 35 else ()), "MODSW", "ADJM", "STAT", "VSWHI", "VSWLO",
              "SWREM", *(("NREG",) if version >= 35 else ()), "RMPCT", "RMIDNT", "BINIT"),
@@ -84,6 +99,11 @@ class Field:
     text: str
     start: int
     end: int
+
+    @property
+    def quoted(self) -> bool:
+        """Whether it is in quotes: a name may be empty, or 0."""
+        return self.end - self.start > len(self.text)
 
 
 Record = tuple[tuple[Field, ...], ...]
@@ -167,7 +187,7 @@ def _fields(text: str, start: int, end: int) -> Iterator[Field]:
 
 def _records(lines: Iterator[tuple[Field, ...]], name: str, file: str) -> Iterator[Record]:
     for first in lines:
-        if not first or first[0].text in ("0", "Q", ""):
+        if not first or (first[0].text in ("0", "Q", "") and not first[0].quoted):
             if len(first) <= 1 and (not first or first[0].text == ""):
                 continue  # an empty line
             return
