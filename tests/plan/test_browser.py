@@ -337,6 +337,8 @@ def test_it_fits_a_phone_and_the_keyboard_reaches_everything(page):
     page.set_viewport_size({"width": 360, "height": 740})
     sync_api.expect(page.locator("#pictures svg")).to_be_visible()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
+    # Until the command is there, the keyboard passes the button that copies it.
+    sync_api.expect(page.locator("#copy")).to_be_enabled()
     reached = set()
     for _ in range(40):
         page.keyboard.press("Tab")
