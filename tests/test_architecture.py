@@ -86,7 +86,7 @@ WIND_ORDER = {
         "residual_shape",
         "inquiry",
         "means",
-        "scatter",
+        "learn_scatter",
         "generate",
     ),
     "methods": (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gridveil.grid import cases
-from gridveil.report.attack import infer, of_groups
 from gridveil.report.certainty_by_size import certainty, misfit, show_certainty, sizes
+from gridveil.report.inference_attack import infer, of_groups
 
 RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])
 

@@ -10,7 +10,7 @@ import typer
 
 from gridveil.cli.console import out, plain
 from gridveil.cli.parsing import BUILT_IN
-from gridveil.cli.release_file import (
+from gridveil.cli.release_toml import (
     DATA,
     FILE,
     KINDS,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gridveil.cli.console import ForceOption, JsonOption, QuietOption
-from gridveil.cli.release_file import FILE, read_file, release_command
+from gridveil.cli.release_toml import FILE, read_file, release_command
 from gridveil.cli.releasing import DryRunOption, YesOption
 
 

@@ -21,7 +21,7 @@ import typer
 
 from gridveil.cli.console import err, out, plain, print_json, steps
 from gridveil.cli.outputs import check_bundle
-from gridveil.cli.release_file import public_part
+from gridveil.cli.release_toml import public_part
 from gridveil.errors import InputError, LedgerWarning, PlanWarning, show_exact
 
 if TYPE_CHECKING:

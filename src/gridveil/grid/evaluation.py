@@ -31,7 +31,7 @@ from gridveil.grid.owner_report import owner_sections, values_picture
 from gridveil.grid.release import KIND, POPULATION_FILE
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
-from gridveil.report.attack import Inference, infer
+from gridveil.report.inference_attack import Inference, infer
 from gridveil.report.page import Picture, owner_page
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gridveil import __version__
-from gridveil.cli.release_file import file_text, values_of
+from gridveil.cli.release_toml import file_text, values_of
 from gridveil.errors import GridveilError, InputError, LedgerRefused, show_exact
 from gridveil.planning.child import Child, MakeKinds, Worker
 from gridveil.planning.question import Faults, numbers_read, read_choice, read_fields, text_of

@@ -21,8 +21,8 @@ from gridveil.privacy.mechanisms import Blocks
 from gridveil.privacy.sealed import unseal
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
-from gridveil.report.attack import Inference, infer
 from gridveil.report.attack_section import inference_section
+from gridveil.report.inference_attack import Inference, infer
 from gridveil.report.page import Section, Table, owner_page
 from gridveil.wind.downstream_report import Downstream, look_downstream, prior_only
 from gridveil.wind.features import features_from

@@ -22,8 +22,8 @@ from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import IMPEDANCES, Bools, Floats, Network, Table, as_floats
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
+from gridveil.grid.model.power_unit import scaled_table
 from gridveil.grid.model.ranges import RangeLike, box, check_ranges
-from gridveil.grid.model.scaling import scaled_table
 from gridveil.grid.model.selection import Declared
 from gridveil.privacy.sealed import Range, Sealed, seal, seal_together
 

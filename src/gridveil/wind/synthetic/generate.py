@@ -20,8 +20,8 @@ from gridveil.wind.synthetic.lags import (
     memory_factors,
     ranks,
 )
+from gridveil.wind.synthetic.learn_scatter import SPEED_GROUPS, Scatter, Stops
 from gridveil.wind.synthetic.residual_shape import RANKS
-from gridveil.wind.synthetic.scatter import SPEED_GROUPS, Scatter, Stops
 
 _SPELL_SCATTER = 1.6  # the deviation of the logarithm of a spell's length
 _HIDDEN = 2.0  # how much longer a spell is than its part with enough wind

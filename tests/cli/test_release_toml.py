@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil.auditing.triangle import triangle_text
-from gridveil.cli import release_file
+from gridveil.cli import release_toml
 from gridveil.cli.root import app
 from gridveil.grid.methods import METHODS
 from gridveil.grid.series.options import METHODS as SERIES
@@ -44,10 +44,10 @@ def write(path, **values):
     return path
 
 
-@pytest.mark.parametrize("kind", release_file.KINDS)
+@pytest.mark.parametrize("kind", release_toml.KINDS)
 def test_the_keys_are_the_options_of_the_command(kind):
     """A new option must be seen here: whether it goes into the statement is for a person to say."""
-    keys = set(release_file.parameters_of(release_file.release_command(kind)))
+    keys = set(release_toml.parameters_of(release_toml.release_command(kind)))
     owners = {"data", "output", "ledger", "dataset", "distinct"}
     assert owners <= keys
     assert not keys & {"yes", "dry_run", "json", "quiet", "force", "help"}
@@ -165,7 +165,7 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path, text, words):
     "text", ['a "quoted" \\ name', "päivä 💨", "tab\tand\nline", "del\x7f", ""]
 )
 def test_texts_survive_a_file(text):
-    made = release_file.file_text("wind", {"data": text, "public": [text, "b"], "stream": True})
+    made = release_toml.file_text("wind", {"data": text, "public": [text, "b"], "stream": True})
     assert tomllib.loads(made) == {
         "kind": "wind", "data": text, "public": [text, "b"], "stream": True,
     }  # fmt: skip
@@ -182,7 +182,7 @@ def test_the_words_of_a_command_become_a_file():
         "-o",
         "x",
     ]
-    assert release_file.values_of("grid", words) == {
+    assert release_toml.values_of("grid", words) == {
         "data": "a.m",
         "range": ["capacity=1:500", "load=0:5"],
         "public_curves": True,
