@@ -33,7 +33,7 @@ from support.making import adjacency
 from gridveil.errors import BudgetRefused, GridveilError
 from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.ledger import file as ledger_module
-from gridveil.privacy.ledger.making import FORMAT
+from gridveil.privacy.ledger.file import FORMAT
 
 SCENES = {"first release": False, "release in place of another": True}
 STEP = {"power": "0.1"}  # of charges that are made here without a release
@@ -293,7 +293,7 @@ def at_time(moment: datetime) -> Iterator[None]:
             return moment
 
     with (
-        mock.patch("gridveil.privacy.ledger.store.datetime", Clock),
+        mock.patch("gridveil.privacy.ledger.entries.datetime", Clock),
         mock.patch("gridveil.privacy.statement.datetime", Clock),
         mock.patch("gridveil.release.bundle.time.time", moment.timestamp),
     ):

@@ -25,7 +25,7 @@ from gridveil.privacy.ledger import (
 )
 from gridveil.privacy.ledger import file as ledger_file
 from gridveil.privacy.ledger.entries import breaks, entry_hash
-from gridveil.privacy.ledger.old import Reading
+from gridveil.privacy.ledger.entry_kinds import Reading
 
 FORK = multiprocessing.get_context("fork")
 

@@ -14,9 +14,9 @@ from support.making import charge, make_account, race
 from support.sizes import PATIENCE
 
 from gridveil.errors import LedgerError
-from gridveil.privacy.ledger import Ledger, making
+from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.ledger import file as ledger_file
-from gridveil.privacy.ledger import path as location
+from gridveil.privacy.ledger import place as location
 
 FORK = multiprocessing.get_context("fork")
 
@@ -205,7 +205,7 @@ def test_a_crash_while_it_is_made_leaves_no_ledger(tmp_path, monkeypatch, at):
     child = os.fork()
     if child == 0:
         name = "_split" if at == "write" else at
-        setattr(making, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        setattr(ledger_file, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         Ledger(path)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -237,14 +237,14 @@ def test_a_full_disk_while_it_is_made_is_explained(tmp_path, monkeypatch):
 
 def test_the_first_of_two_that_make_it_counts(tmp_path, monkeypatch):
     path = tmp_path / "ledger.sqlite"
-    whole = making._place
+    whole = ledger_file._place
 
     def late(beside, target):
-        monkeypatch.setattr(making, "_place", whole)
+        monkeypatch.setattr(ledger_file, "_place", whole)
         charge(Ledger(path), 1)
         whole(beside, target)
 
-    monkeypatch.setattr(making, "_place", late)
+    monkeypatch.setattr(ledger_file, "_place", late)
     assert Ledger(path).totals("farm").spent == 1
     assert [one.name for one in tmp_path.iterdir()] == ["ledger.sqlite"]
 
@@ -253,7 +253,7 @@ def test_it_is_made_on_a_file_system_without_links(tmp_path, monkeypatch):
     def no_link(*_):
         raise PermissionError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(making.os, "link", no_link)
+    monkeypatch.setattr(ledger_file.os, "link", no_link)
     charge(Ledger(tmp_path / "ledger.sqlite"), 1)
     assert Ledger(tmp_path / "ledger.sqlite").totals("farm").spent == 1
 

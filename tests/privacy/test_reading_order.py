@@ -10,7 +10,7 @@ import pytest
 from gridveil import privacy
 
 ROOT = Path(privacy.__file__).parent
-SAID = {name: int(lines) for name, lines in re.findall(r"`([a-z.]+)` \((\d+)\)", privacy.__doc__)}
+SAID = {name: int(lines) for name, lines in re.findall(r"`([a-z_.]+)` \((\d+)\)", privacy.__doc__)}
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path
     for path in ROOT.rglob("*.py")

@@ -22,9 +22,9 @@ from support.sizes import FULL, PATIENCE
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused
 from gridveil.privacy.account import open_account
 from gridveil.privacy.ledger import Address, Ledger, Terms, database, ledger_place, moving
+from gridveil.privacy.ledger.database_tables import create
 from gridveil.privacy.ledger.export import Export, export_of
 from gridveil.privacy.ledger.moving import move
-from gridveil.privacy.ledger.tables import create
 
 if why := databases.missing():
     pytest.skip(why, allow_module_level=True)

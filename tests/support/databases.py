@@ -215,7 +215,7 @@ class Databases:
 
     def new(self) -> str:
         from gridveil.privacy.ledger import Address
-        from gridveil.privacy.ledger.tables import create
+        from gridveil.privacy.ledger.database_tables import create
 
         address = self.empty()
         create(Address(address), analysts=TEAM)

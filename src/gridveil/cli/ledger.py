@@ -85,7 +85,7 @@ def create(
     Example: [cyan]gridveil ledger create --ledger postgresql://owner@db/gridveil --analysts team[/]
     """
     from gridveil.privacy.ledger import Address, ledger_place
-    from gridveil.privacy.ledger.tables import create as make
+    from gridveil.privacy.ledger.database_tables import create as make
 
     place = ledger_place(ledger)
     if not isinstance(place, Address):

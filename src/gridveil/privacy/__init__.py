@@ -30,21 +30,21 @@ and read in about an hour; to check every line of them by hand takes longer.
 
 5. `account` (156): what one release may spend, and did. Check that secure noise needs a charge,
    and that only what has noise is ``answered``.
-6. `ledger.steps` (185): how many steps make up another. Check `Step.steps`. `ledger.meaning` (100):
-   what an entry says.
-7. `ledger.totals` (263): what entries add up to. Check `counts`, which is all of the arithmetic,
+6. `ledger.group_privacy` (161): how many steps make up another. Check `Step.steps`.
+   `ledger.entry_kinds` (157): what an entry says; `Reading` in it is for ledgers of version 1.
+7. `ledger.totals` (264): what entries add up to. Check `counts`, which is all of the arithmetic,
    `in_force`, and what is refused.
-8. `ledger.names` (59): under which name. `ledger.ledger` (307): what is paid for, and charging.
-   Check that the refusals, the sum and the new entry are inside one transaction.
+8. `ledger.ledger` (317): what is paid for, and charging. Check that the refusals, the sum and the
+   new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
 tests/privacy/test_team_ledger.py try. A quarter of an hour more.
 
-9. `ledger.entries` (96): what is written, and its chain. `ledger.store` (139): the check of the
-   whole chain before anything is added. Then the one that you use. SQLite: `ledger.file` (156), and
-   `ledger.lock` (115), one name and one writer. PostgreSQL: `ledger.database` (157), the lock and
-   lost answers; `ledger.tables` (136), who may do what; `ledger.postgres` (145), connections.
-   `ledger.moving` (107): there is one ledger at a time.
+9. `ledger.entries` (279): under which name, what is written, its chain, and the check of the whole
+   chain before anything is added. Then the one that you use. SQLite: `ledger.file` (384), made in
+   one step, one name and one writer. PostgreSQL: `ledger.database` (157), the lock and lost
+   answers; `ledger.database_tables` (138), who may do what; `ledger.database_connection` (146).
+   `ledger.moving` (106): there is one ledger at a time.
 
 **What is said.** `statement` (239): what a release says of all this. Check `make_statement`: each
 figure is the account's or the ledger's. `record` (111): what was promised, what each mechanism did,
@@ -52,18 +52,15 @@ and returned.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 
-- `exact` (61), `ledger.references` (36): numbers as people write them. What is read is what is
-  charged, what the noise is for, and what statement and ledger say.
+- `exact` (61), `ledger.reference_alphas` (62): numbers as people write them. What is read is what
+  is charged, what the noise is for, and what statement and ledger say.
 - `words` (199), `strength` (144), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
-- `ledger.old` (67): entries of version 1. A ledger that was begun since reads the same without it;
-  read it if yours is older.
-- `ledger.identity` (114), `ledger.sketch` (83): an aid against second names of the same data. It
-  refuses and warns, by public rows alone. `ledger.overview` (97): warnings, and what was spent
-  when.
-- `ledger.path` (106), `ledger.address` (67), `ledger.making` (137): where the ledger is, without
-  its password, and that a file is made in one step.
-- `ledger.bundles` (47), `ledger.export` (88): checks after the fact.
+- `ledger.fingerprints` (115), `ledger.slips` (119): an aid against second names of the same data,
+  and small alphas. They refuse and warn, by public rows alone. `ledger.history` (60): what was
+  spent when.
+- `ledger.place` (172): where the ledger is, without its password.
+- `ledger.bundle_check` (47), `ledger.export` (87): checks after the fact.
 
 The names in ``__all__`` are for whoever builds a mechanism of their own; the modules are internal.
 """

@@ -21,10 +21,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from gridveil.errors import LedgerError
-from gridveil.privacy.ledger.address import Address
-from gridveil.privacy.ledger.postgres import Lost, NotOpened, connected, insert
-from gridveil.privacy.ledger.store import FORMAT, Book, Row, Store, T
-from gridveil.privacy.ledger.tables import TRIGGERS
+from gridveil.privacy.ledger.database_connection import Lost, NotOpened, connected, insert
+from gridveil.privacy.ledger.database_tables import TRIGGERS
+from gridveil.privacy.ledger.entries import FORMAT, Book, Row, Store, T
+from gridveil.privacy.ledger.place import Address
 
 if TYPE_CHECKING:
     from psycopg import Connection

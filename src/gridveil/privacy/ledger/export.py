@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.errors import InputError, LedgerError, reason
-from gridveil.privacy.ledger.entries import canonical
+from gridveil.privacy.ledger.entries import Book, Row, Store, T, canonical
 from gridveil.privacy.ledger.ledger import Ledger
-from gridveil.privacy.ledger.store import Book, Row, Store, T
 from gridveil.privacy.ledger.totals import Totals
 from gridveil.privacy.schema import read_json
 

@@ -1,26 +1,35 @@
-"""The ledger's file: how entries are stored, read back and checked.
+"""The ledger's file: how it is made, locked, written and read back.
 
 SQLite, written ahead and synchronised, one immediate transaction per entry. SQLite drops a damaged
 log without a word, so an entry is moved from the log into the file before anything is done that it
-is for. All this is done under a lock on the file itself (`lock`): SQLite's belong to its name. With
-the lock held, `write` calls back into the ledger, which checks the charge.
+is for. With the lock held, `write` calls back into the ledger, which checks the charge.
+
+**Made in one step.** The file is there with everything in it, or it is not there. So an empty file
+is always one that was emptied, and never one that was about to be filled.
+
+**One name, one writer.** SQLite's log and the locks on it belong to a name. Two names of one file
+(a hard link, a folder that is mounted twice) have two logs, and each would overwrite what was
+charged by the other. So a file with several names is refused, and a lock on the file itself keeps
+apart those that can't be seen: one waits until the other's log is in the file.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from gridveil.errors import LedgerError, reason
-from gridveil.privacy.ledger.entries import Entry
-from gridveil.privacy.ledger.lock import locked, refuse_other_names
-from gridveil.privacy.ledger.making import insert, made_in_one_step, write_new
-from gridveil.privacy.ledger.path import refuse_network_file_system
-from gridveil.privacy.ledger.store import FORMAT, Book, Row, Store, T
+from gridveil.privacy.ledger.entries import FORMAT, Book, Entry, Row, Store, T, canonical, name_key
+from gridveil.privacy.ledger.place import refuse_network_file_system
 
 _PATIENCE = 60.0  # seconds to wait for another process's transaction
 _READERS = 5.0  # seconds to wait for those that read while an entry goes from the log to the file
@@ -143,7 +152,7 @@ def _look(connection: sqlite3.Connection) -> tuple[list[Row], list[str]]:
 def _insert(connection: sqlite3.Connection, entry: Entry) -> None:
     # An older GridVeil would misread what is added from here on.
     connection.execute(f"PRAGMA user_version = {FORMAT}")
-    insert(connection, entry)
+    _add_row(connection, entry)
 
 
 def _put_log_away(connection: sqlite3.Connection) -> None:
@@ -155,3 +164,221 @@ def _put_log_away(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * _READERS)}")
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+# -- how it is made -------------------------------------------------------------------------------
+
+_ENDING = ".new"
+_DEAD = 3600.0  # seconds after which a file that was never finished is surely nobody's
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+_SCHEMA = """
+CREATE TABLE ledger (id TEXT NOT NULL);
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, dataset TEXT NOT NULL,
+    key TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE INDEX entries_of_dataset ON entries (key);
+CREATE TRIGGER never_change BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'ledger entries are never changed'); END;
+CREATE TRIGGER never_delete BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'ledger entries are never deleted'); END;
+"""
+
+
+@contextmanager
+def made_in_one_step(path: Path) -> Iterator[Path]:
+    """Write a whole file under another name beside ``path``; it gets its name at the end.
+
+    If another process was first, that file counts.
+    """
+    for left in left_over(path):  # by a process that was killed here
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _DEAD:
+                left.unlink()
+    beside = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex}{_ENDING}")
+    try:
+        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        yield beside
+        _synchronise(beside)
+        with suppress(FileExistsError):
+            _place(beside, path)
+        _synchronise(path.parent)
+    finally:
+        for end in ("", "-wal", "-shm", "-journal"):
+            beside.with_name(f"{beside.name}{end}").unlink(missing_ok=True)
+
+
+def _place(beside: Path, path: Path) -> None:
+    """Give the file its name. Never by a rename over what is there, which may hold charges."""
+    if os.name == "nt":
+        os.rename(beside, path)  # refuses to replace
+        return
+    try:
+        os.link(beside, path)
+    except OSError as problem:
+        if problem.errno not in _NO_LINKS:
+            raise
+        # A file system without links: what a crash leaves half written is refused as damaged.
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as made:
+            made.write(beside.read_bytes())
+            made.flush()
+            os.fsync(made.fileno())
+
+
+def _synchronise(path: Path) -> None:
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def left_over(path: Path) -> list[Path]:
+    """Files beside a ledger that were never finished, or are its first name."""
+    found = path.parent.glob(f".*{_ENDING}")
+    return [one for one in found if one.name.startswith(f".{path.name[:100]}.")]
+
+
+def _add_row(connection: sqlite3.Connection, entry: Entry) -> None:
+    """Write one entry, as it is."""
+    connection.execute(
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            entry.number,
+            entry.time,
+            entry.kind,
+            entry.dataset,
+            name_key(entry.dataset),
+            canonical(entry.body),
+            entry.previous,
+            entry.hash,
+        ),
+    )
+
+
+def write_new(path: Path, ledger: str | None = None, entries: Sequence[Entry] = ()) -> None:
+    """Write a ledger to a file that nobody else knows of: a new one, or one that moves here."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _split(_SCHEMA):
+            connection.execute(statement)
+        connection.execute("INSERT INTO ledger VALUES (?)", (ledger or str(uuid.uuid4()),))
+        for entry in entries:
+            _add_row(connection, entry)
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close()
+
+
+def _split(script: str) -> list[str]:
+    statements, current = [], ""
+    for line in script.strip().splitlines():
+        current += line + "\n"
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements
+
+
+# -- one name, one writer -------------------------------------------------------------------------
+
+_PAUSE = 0.005  # seconds between two tries to get the lock
+
+# Closing any handle of a file drops all locks that its process has on it through SQLite: only one
+# thread at a time may have the file open.
+_one_thread = threading.RLock()
+
+
+def _renew() -> None:
+    """In a forked process: the thread that held the lock is not there to let go of it."""
+    global _one_thread
+    _one_thread = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def refuse_other_names(path: Path) -> None:
+    """Raise `LedgerError` if a ledger has another name; what a killed process left is removed."""
+    if path.stat().st_nlink > 1:
+        _drop_spare_names(Path(os.path.realpath(path)))
+    if (names := path.stat().st_nlink) > 1:
+        raise LedgerError(
+            f"The ledger {path} has {names} names (hard links). Charges under one would be lost "
+            "under another.",
+            remedy="Keep one name and remove the others; a backup is a copy, not a link. Then "
+            "check it against your bundles: gridveil ledger verify --bundle.",
+        )
+
+
+def _drop_spare_names(path: Path) -> None:
+    """Remove the first name of a ledger that was made by a process killed just after."""
+    for left in left_over(path):
+        with suppress(OSError):
+            if left.samefile(path):
+                left.unlink()
+
+
+@contextmanager
+def locked(path: Path, *, alone: bool, patience: float) -> Iterator[None]:
+    """Hold the lock of a ledger's file.
+
+    Parameters
+    ----------
+    path
+        The file, by any of its names.
+    alone
+        Whether nobody else may read it meanwhile.
+    patience
+        Seconds to wait for others.
+    """
+    with _one_thread:
+        if sys.platform != "linux":
+            # Elsewhere such a lock stands in the way of SQLite's own.
+            yield
+            return
+        import fcntl
+
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as problem:
+            raise _unusable(path, reason(problem)) from None
+        try:
+            _wait(path, handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, patience)
+            try:
+                yield
+            finally:
+                # Not by closing alone: a process forked meanwhile has the handle too.
+                fcntl.flock(handle, fcntl.LOCK_UN)
+        finally:
+            os.close(handle)
+
+
+def _wait(path: Path, handle: int, kind: int, patience: float) -> None:
+    import fcntl
+
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise _unusable(path, "another process keeps it locked") from None
+        except OSError as problem:
+            raise _unusable(path, reason(problem)) from None
+        time.sleep(_PAUSE)
+
+
+def _unusable(path: Path, why: str) -> LedgerError:
+    return LedgerError(
+        f"The ledger {path} can't be used ({why}).",
+        remedy="Nothing was released. Try again when nothing else uses it, and keep it on a local "
+        "disk: --ledger FILE or GRIDVEIL_LEDGER.",
+    )

@@ -12,24 +12,34 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
+from gridveil.errors import (
+    BudgetRefused,
+    InputError,
+    LedgerError,
+    LedgerRefused,
+    LedgerWarning,
+)
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact import Exact, exact
-from gridveil.privacy.ledger.address import Address
-from gridveil.privacy.ledger.bundles import bundle_problems
+from gridveil.privacy.ledger.bundle_check import bundle_problems
 from gridveil.privacy.ledger.database import Database
-from gridveil.privacy.ledger.entries import Entry, refuse_moved
+from gridveil.privacy.ledger.entries import (
+    Book,
+    Entry,
+    Store,
+    T,
+    checked_key,
+    checked_name,
+    name_key,
+    refuse_moved,
+)
+from gridveil.privacy.ledger.entry_kinds import VERSION, Reading
 from gridveil.privacy.ledger.file import LedgerFile
-from gridveil.privacy.ledger.identity import checked_reason, identify
-from gridveil.privacy.ledger.meaning import VERSION
-from gridveil.privacy.ledger.names import checked_key, checked_name, name_key
-from gridveil.privacy.ledger.old import Reading
-from gridveil.privacy.ledger.overview import doubts
-from gridveil.privacy.ledger.path import ledger_place
-from gridveil.privacy.ledger.references import Alphas, read_alphas
-from gridveil.privacy.ledger.sketch import Sketch
-from gridveil.privacy.ledger.steps import Declared, Step
-from gridveil.privacy.ledger.store import Book, Store, T
+from gridveil.privacy.ledger.fingerprints import Sketch
+from gridveil.privacy.ledger.group_privacy import Step
+from gridveil.privacy.ledger.place import Address, ledger_place
+from gridveil.privacy.ledger.reference_alphas import Alphas, Declared, read_alphas
+from gridveil.privacy.ledger.slips import checked_reason, doubts, identify
 from gridveil.privacy.ledger.totals import Totals, refuse_exposed, steps_to_reference
 
 

@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridveil.errors import InputError
-from gridveil.privacy.ledger.address import Address
-from gridveil.privacy.ledger.entries import MOVED, Entry, refuse_moved
+from gridveil.privacy.ledger.database_tables import create
+from gridveil.privacy.ledger.entries import MOVED, Book, Entry, refuse_moved
+from gridveil.privacy.ledger.entry_kinds import VERSION
+from gridveil.privacy.ledger.file import made_in_one_step, write_new
 from gridveil.privacy.ledger.ledger import Ledger
-from gridveil.privacy.ledger.making import made_in_one_step, write_new
-from gridveil.privacy.ledger.meaning import VERSION
-from gridveil.privacy.ledger.path import ledger_place, refuse_network_file_system
-from gridveil.privacy.ledger.steps import ANY
-from gridveil.privacy.ledger.store import Book
-from gridveil.privacy.ledger.tables import create
+from gridveil.privacy.ledger.place import Address, ledger_place, refuse_network_file_system
+from gridveil.privacy.ledger.reference_alphas import ANY
 
 
 def move(source: Ledger, target: Path | Address | str, *, analysts: str | None = None) -> Ledger:

@@ -28,9 +28,10 @@ from fractions import Fraction
 
 from gridveil.errors import InputError, LedgerRefused
 from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
-from gridveil.privacy.ledger.identity import Known
-from gridveil.privacy.ledger.meaning import Aborted, Capped, Charged, Referenced, Released, Said
-from gridveil.privacy.ledger.steps import ANY, Declared, Step
+from gridveil.privacy.ledger.entry_kinds import Aborted, Capped, Charged, Referenced, Released, Said
+from gridveil.privacy.ledger.fingerprints import Known
+from gridveil.privacy.ledger.group_privacy import Step
+from gridveil.privacy.ledger.reference_alphas import ANY, Declared
 
 PART = "outside of"
 """Between the name of a parameter and the part of it that is private, if the rest is public."""

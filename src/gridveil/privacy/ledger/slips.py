@@ -1,51 +1,23 @@
-"""Which dataset a release is charged to, if its name is new or missing.
+"""Likely slips of whoever charges a release: refused, or warned of. All of it is public.
 
-What looks like the data of another name is refused unless the owner says why it is not, and that is
-kept. It is an aid against slips: data that was changed enough looks new.
+Data that looks like that of another name is refused, unless the owner says why it is not; the
+reason is kept. Data that was changed enough looks new. A new name, and an alpha that is far below
+its reference, are warned of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 
-from gridveil.errors import InputError, LedgerRefused
-from gridveil.privacy.ledger.names import checked_name, name_key
-from gridveil.privacy.ledger.sketch import Sketch
+from gridveil.errors import InputError, LedgerRefused, show_exact
+from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.ledger.entries import checked_name, name_key
+from gridveil.privacy.ledger.fingerprints import Known, Sketch
+from gridveil.privacy.ledger.group_privacy import Step
+from gridveil.privacy.ledger.totals import Totals
 
-SAME = Fraction(1, 2)
-"""From which overlap on two datasets look like one."""
-
-_SHOWN = 5
-
-
-@dataclass
-class Known:
-    """What a dataset is known by.
-
-    Attributes
-    ----------
-    dataset
-        Its name.
-    sketches
-        Fingerprints of the public part of what was charged.
-    distinct
-        The keys of datasets that look like this one and are others, with their owner's reason.
-    """
-
-    dataset: str
-    sketches: set[Sketch] = field(default_factory=set)
-    distinct: dict[str, str] = field(default_factory=dict)
-
-    def looks_like(self, sketch: Sketch | None) -> bool:
-        """Whether data with this sketch looks like what was charged before."""
-        return sketch is not None and any(sketch.overlap(one) >= SAME for one in self.sketches)
-
-    def may_be(self, sketch: Sketch | None) -> bool:
-        """Whether a new name may have been meant for it: records never are for a network."""
-        kinds = {one.kind for one in self.sketches}
-        return sketch is None or not kinds or sketch.kind in kinds
+_SHOWN = 5  # names of other datasets
+_FAR = 10  # an alpha this many times below its reference looks like a slip
 
 
 def identify(
@@ -112,3 +84,36 @@ def checked_reason(distinct: str) -> str:
             remedy='Say why it is other data: --distinct "another turbine of the same farm".',
         )
     return reason
+
+
+def doubts(totals: Totals, adjacency: Sequence[Adjacency]) -> list[str]:
+    """A sentence for every alpha that is far below its reference, or makes a cap's reference.
+
+    And one if what was spent before counts more, since the wholes of shares are larger.
+    """
+    found = []
+    if (spent := totals.facing(adjacency).spent) > totals.spent:
+        found.append(
+            f"Capacities of {totals.dataset!r} are larger than before (one under a new name may "
+            f"be one that is gone): what was spent, {show_exact(totals.spent)}, counts "
+            f"{show_exact(spent)} for shares of these."
+        )
+    for one in adjacency:
+        own = Step.of(one)
+        reference = totals.in_force(one.key, own)
+        if reference.alphas(own) * reference.blocks(own) >= _FAR:
+            found.append(
+                f"alpha of {one.key} is {show_exact(one.alpha)} {one.unit}, and the reference "
+                f"of {totals.dataset!r} is {reference}: epsilon counts "
+                f"{reference.steps(own):,} times."
+            )
+        elif (
+            totals.cap is not None
+            and one.key not in totals.reference
+            and totals.declared_for(one.key, own) is None
+        ):
+            found.append(
+                f"{totals.dataset!r} has a cap, and no reference alpha of {one.key} was "
+                f"declared: {reference} becomes it (gridveil ledger reference raises it)."
+            )
+    return found

@@ -25,12 +25,6 @@ from gridveil.privacy.adjacency import (
     relative_steps,
 )
 
-ANY = "*"
-"""Stands for every parameter in the unit of a declared alpha."""
-
-SHARE = "of capacity"
-"""The unit of a declared alpha that was given in percent."""
-
 _RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
 
@@ -150,24 +144,6 @@ class Step:
     def __str__(self) -> str:
         whole = ", all entries" if self.block == ALTOGETHER else f", all of a {self.block}"
         return f"{show_exact(self.alpha)} {self.unit}{'' if self.block == ENTRY else whole}"
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A reference alpha as its owner gave it; without a unit it is in that of the charges."""
-
-    alpha: Fraction
-    unit: str = ""
-
-    def fits(self, unit: str) -> bool:
-        """Whether this is an alpha of a parameter that is charged in a unit."""
-        if self.unit:  # 15% is of what the parameter's shares are of
-            return self.unit == unit or (self.unit, unit) == (SHARE, RELATIVE)
-        # More than the whole must be a slip (kW for a share) unless it is written with a %.
-        return not (unit.startswith("of ") and self.alpha > 1)
-
-    def __str__(self) -> str:
-        return f"{show_exact(self.alpha)} {self.unit}".strip()
 
 
 def positive(text: str) -> Fraction:

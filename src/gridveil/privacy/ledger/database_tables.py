@@ -11,10 +11,9 @@ import uuid
 from collections.abc import Sequence
 
 from gridveil.errors import InputError, LedgerError
-from gridveil.privacy.ledger.address import Address
-from gridveil.privacy.ledger.entries import Entry
-from gridveil.privacy.ledger.postgres import connected, driver, insert
-from gridveil.privacy.ledger.store import FORMAT
+from gridveil.privacy.ledger.database_connection import connected, driver, insert
+from gridveil.privacy.ledger.entries import FORMAT, Entry
+from gridveil.privacy.ledger.place import Address
 
 TRIGGERS = ("check_entry", "never_change", "never_truncate", "never_change_ledger")
 """The triggers that keep entries as they are."""

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import InputError, LedgerError, LedgerRefused
-from gridveil.privacy.ledger.address import Address
 from gridveil.privacy.ledger.entries import Entry, canonical
+from gridveil.privacy.ledger.place import Address
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import Connection
+
 
 _DEFAULTS = {
     "connect_timeout": "10",

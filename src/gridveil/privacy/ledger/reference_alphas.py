@@ -1,15 +1,41 @@
-"""Reference alphas as an owner writes them: for one parameter, or for all of a unit."""
+"""Reference alphas as their owner declares them: for one parameter, or for all of a unit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 
 from gridveil.errors import InputError, show_exact
+from gridveil.privacy.adjacency import RELATIVE
 from gridveil.privacy.exact import Exact, exact
-from gridveil.privacy.ledger.names import checked_key
-from gridveil.privacy.ledger.steps import ANY, SHARE, Declared
+from gridveil.privacy.ledger.entries import checked_key
+
+ANY = "*"
+"""Stands for every parameter in the unit of a declared alpha."""
+
+SHARE = "of capacity"
+"""The unit of a declared alpha that was given in percent."""
 
 Alphas = Exact | Mapping[str, Exact]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A reference alpha as its owner gave it; without a unit it is in that of the charges."""
+
+    alpha: Fraction
+    unit: str = ""
+
+    def fits(self, unit: str) -> bool:
+        """Whether this is an alpha of a parameter that is charged in a unit."""
+        if self.unit:  # 15% is of what the parameter's shares are of
+            return self.unit == unit or (self.unit, unit) == (SHARE, RELATIVE)
+        # More than the whole must be a slip (kW for a share) unless it is written with a %.
+        return not (unit.startswith("of ") and self.alpha > 1)
+
+    def __str__(self) -> str:
+        return f"{show_exact(self.alpha)} {self.unit}".strip()
 
 
 def read_alphas(given: Alphas) -> dict[str, Declared]:

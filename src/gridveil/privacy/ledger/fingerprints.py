@@ -1,4 +1,4 @@
-"""A fingerprint of the public part of a dataset, by which it is known under another name.
+"""Fingerprints of the public part of a dataset: data is known by them under another name too.
 
 Every public row is hashed, and the `SIZE` smallest hashes are kept (a bottom-k sketch): a random
 sample of the rows that two datasets draw alike. Below the smaller of their largest hashes both
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -81,3 +81,35 @@ def mixed(values: Hashes, before: Hashes | None = None) -> Hashes:
         hashes *= np.uint64(factor)
     hashes ^= hashes >> np.uint64(31)
     return hashes
+
+
+SAME = Fraction(1, 2)
+"""From which overlap on two datasets look like one."""
+
+
+@dataclass
+class Known:
+    """What a dataset is known by.
+
+    Attributes
+    ----------
+    dataset
+        Its name.
+    sketches
+        Fingerprints of the public part of what was charged.
+    distinct
+        The keys of datasets that look like this one and are others, with their owner's reason.
+    """
+
+    dataset: str
+    sketches: set[Sketch] = field(default_factory=set)
+    distinct: dict[str, str] = field(default_factory=dict)
+
+    def looks_like(self, sketch: Sketch | None) -> bool:
+        """Whether data with this sketch looks like what was charged before."""
+        return sketch is not None and any(sketch.overlap(one) >= SAME for one in self.sketches)
+
+    def may_be(self, sketch: Sketch | None) -> bool:
+        """Whether a new name may have been meant for it: records never are for a network."""
+        kinds = {one.kind for one in self.sketches}
+        return sketch is None or not kinds or sketch.kind in kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridveil.privacy.ledger.store import Store
+from gridveil.privacy.ledger.entries import Store
 
 
 def bundle_problems(
