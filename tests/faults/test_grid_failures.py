@@ -201,8 +201,12 @@ def costs_of(value, monkeypatch):
 PUBLIC = [
     ("certified", "gridveil.grid.restoration.search.nearest", Unsolved("Clarabel gave up.")),
     ("certified", "gridveil.grid.restoration.search.nearest", RuntimeError("panic")),
-    ("certified", "gridveil.grid.methods.estimates._estimate", np.linalg.LinAlgError("singular")),
-    ("certified", "gridveil.grid.methods.estimates._estimate", ZeroDivisionError()),
+    (
+        "certified",
+        "gridveil.grid.methods.noisy_entries._estimate",
+        np.linalg.LinAlgError("singular"),
+    ),
+    ("certified", "gridveil.grid.methods.noisy_entries._estimate", ZeroDivisionError()),
     ("certified", "gridveil.grid.restoration.oracle.Oracle.at", Unsolved("HiGHS gave up.")),
     ("certified", "gridveil.grid.restoration.oracle.Oracle.at", ValueError("shapes")),
     ("paper", "gridveil.grid.restoration.paper_steps.Matcher.match", Unsolved("No values.")),

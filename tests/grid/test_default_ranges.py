@@ -10,7 +10,7 @@ from gridveil.errors import InputError
 from gridveil.grid import read_case
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
-from gridveil.grid.model.power_unit import scaled
+from gridveil.grid.model.network import scaled
 from gridveil.grid.model.ranges import default_range
 from gridveil.grid.release import plan
 

@@ -10,7 +10,7 @@ from support.sizes import FULL
 
 from gridveil.grid import release, sample_population, solve_population
 from gridveil.grid.cases import rts96
-from gridveil.grid.model.power_unit import scaled, unit_of
+from gridveil.grid.model.network import scaled, unit_of
 from gridveil.grid.restoration.rounding import Rounding, decimals_for
 from gridveil.privacy.exact import exact
 

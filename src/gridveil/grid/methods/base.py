@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
-from gridveil.grid.methods.noisy import NoisyEntries
+from gridveil.grid.methods.noisy_entries import NoisyEntries
 from gridveil.grid.methods.queries import CostQuery, EntriesQuery, Parts
 from gridveil.grid.model.covariates import Covariates, covariates
-from gridveil.grid.model.network import Network
+from gridveil.grid.model.network import Network, unit_for, unit_of
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.power_unit import unit_for, unit_of
 from gridveil.grid.model.problem import ReleaseProblem, highest_cost
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.formulation import Model
@@ -54,7 +53,7 @@ class Prepared:
     epsilons
         The epsilon of each query.
     unit
-        The unit of power in restoration (MW), see `scaling`.
+        The unit of power in restoration (MW), see `scaled`.
     decimals
         The number of decimals of released values, by parameter.
     covariates

@@ -23,8 +23,7 @@ from gridveil.grid.methods.base import (
     in_units,
     prepared_for,
 )
-from gridveil.grid.methods.estimates import estimates
-from gridveil.grid.methods.noisy import NoisyEntries
+from gridveil.grid.methods.noisy_entries import NoisyEntries, estimates
 from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.problem import ReleaseProblem

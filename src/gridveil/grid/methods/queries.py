@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.methods.noisy import NoisyEntries, moves_of
+from gridveil.grid.methods.noisy_entries import NoisyEntries, moves_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem, highest_cost
 from gridveil.grid.model.public import PublicNetwork

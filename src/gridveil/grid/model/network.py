@@ -1,11 +1,19 @@
-"""One immutable model of a network: its tables, and the source that it came from."""
+"""One immutable model of a network: its tables, the source that it came from, its unit of power.
+
+Solvers and restorations have tolerances (1e-6 MW, for example) that are too wide for the 0.1 MW of
+a street, and too tight for a continent. They stay as they are, and the network is scaled: powers
+are divided by a unit and prices in $/MWh stay, so costs are divided by the unit as well. Units are
+powers of two, which makes scaling exact.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +34,7 @@ from gridveil.grid.model.tables import (
     Table,
     as_floats,
 )
+from gridveil.privacy.sensitivity import power_of_two_below
 
 if TYPE_CHECKING:
     from gridveil.grid.model.public import PublicNetwork
@@ -44,6 +53,24 @@ __all__ = [
     "Table",
     "as_floats",
 ]
+
+
+T = TypeVar("T", bound=Table)
+
+_POWER: dict[str, tuple[str, ...]] = {
+    "buses": (
+        *("load", "shunt", "reactive_load", "reactive_shunt"),
+        *("fixed_load", "fixed_reactive_load", "q_min", "q_max", "ac_shunt"),
+    ),
+    "generators": ("p_min", "p_max", "q_min", "q_max", "constant"),
+    "branches": ("capacity",),
+}
+"""Columns that are divided by the unit."""
+
+# Total power (MW) of networks that are solved as they are, and what others are scaled to.
+_LEAST, _MOST, _USUAL = 2.0**4, 2.0**20, 2.0**13
+# The same for alphas.
+_ALPHAS = Fraction(1, 8), 4096, 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,3 +256,78 @@ def _count(in_service: Bools) -> str:
 def _remarks(notes: Sequence[str]) -> list[str]:
     shown = [f"  note        {note}" for note in notes[:3]]
     return shown + ([f"  note        and {len(notes) - 3} more"] if len(notes) > 3 else [])
+
+
+def with_references(network: Network) -> Network:
+    """The network with a reference bus in every island, and a note if one was chosen.
+
+    The bus of the island's first generator is taken, or its first bus. Which bus it is changes
+    angles only, neither flows nor costs.
+    """
+    island = network.islands()
+    buses, units = network.buses, network.generators
+    reference = buses.reference & buses.in_service
+    without = np.setdiff1d(island[island >= 0], island[reference])
+    notes = _without_reactance(network)
+    for label in without:
+        places = np.flatnonzero(island == label)
+        running = units.bus[units.in_service & (island[units.bus] == label)]
+        chosen = running[0] if len(running) else places[0]
+        reference[chosen] = True
+        notes.append(
+            f"bus {buses.name[chosen]} is the reference of an island of {len(places):,} "
+            "buses that had none"
+        )
+    return replace(
+        network,
+        buses=replace(buses, reference=reference),
+        notes=(*network.notes, *notes),
+    )
+
+
+def _without_reactance(network: Network) -> list[str]:
+    lines = network.branches
+    found = np.flatnonzero(lines.in_service & (lines.reactance == 0) & (lines.resistance != 0))
+    return [
+        f"branch {lines.name[place]} has resistance and no reactance: no power flows on it in the "
+        "DC model"
+        for place in found
+    ]
+
+
+def unit_of(network: Network) -> float:
+    """The unit in MW that suits a network, by its loads and its generation in service."""
+    units = network.generators
+    limits = np.maximum(np.abs(units.p_max), np.abs(units.p_min))[units.in_service]
+    load = np.abs(network.buses.load[network.buses.in_service])
+    size = max(float(load.sum()), float(limits[np.isfinite(limits)].sum()))
+    return 1.0 if size == 0 or _LEAST <= size <= _MOST else 2.0 ** round(math.log2(size / _USUAL))
+
+
+def unit_for(alpha: Fraction) -> float:
+    """The unit in MW that suits the restoration of values with noise of about this size."""
+    few, many, usual = _ALPHAS
+    return 1.0 if few <= alpha <= many else float(power_of_two_below(alpha / usual))
+
+
+def scaled(network: Network, unit: float) -> Network:
+    """The same network with powers in this unit (MW), and costs in as many $/h.
+
+    It can't be written: it has no source.
+    """
+    if unit == 1.0:
+        return network
+    tables: dict[str, Any] = {
+        name: scaled_table(getattr(network, name), name, unit) for name in _POWER
+    }
+    return replace(network, base_mva=network.base_mva / unit, source=None, **tables)
+
+
+def scaled_table(table: T, name: str, unit: float) -> T:
+    """One table of a network with powers in this unit."""
+    columns: dict[str, Any] = {column: getattr(table, column) / unit for column in _POWER[name]}
+    if name == "generators":
+        units: Any = table
+        columns["quadratic"] = units.quadratic * unit
+        columns["points"] = [None if points is None else points / unit for points in units.points]
+    return replace(table, **columns)

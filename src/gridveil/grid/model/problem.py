@@ -68,7 +68,7 @@ class ReleaseProblem:
         self.kinds = tuple(PARAMETERS[name] for name in public.parameters)
 
     def in_units(self, unit: float) -> ReleaseProblem:
-        """The same with powers counted in this unit (MW); see `scaling`."""
+        """The same with powers counted in this unit (MW); see `scaled`."""
         public = self.public.in_units(unit)
         return ReleaseProblem(public, self.models, self.price, self.relative, self.steps)
 

@@ -20,9 +20,16 @@ from gridveil.grid.io.declarations import strip_source
 from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
-from gridveil.grid.model.network import IMPEDANCES, Bools, Floats, Network, Table, as_floats
+from gridveil.grid.model.network import (
+    IMPEDANCES,
+    Bools,
+    Floats,
+    Network,
+    Table,
+    as_floats,
+    scaled_table,
+)
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
-from gridveil.grid.model.power_unit import scaled_table
 from gridveil.grid.model.ranges import RangeLike, box, check_ranges
 from gridveil.grid.model.selection import Declared
 from gridveil.privacy.sealed import Range, Sealed, seal, seal_together
@@ -194,7 +201,7 @@ class PublicNetwork:
         return without_reactive_copies(found, self.parameters)
 
     def in_units(self, unit: float) -> PublicNetwork:
-        """The same network with powers in this unit (MW); see `scaling`. It can't be written."""
+        """The same network with powers in this unit (MW); see `scaled`. It can't be written."""
         tables: dict[str, Any] = {
             name: PublicTable(scaled_table(table._table, name, unit), table._private, self.support)
             for name, table in ((name, getattr(self, name)) for name in TABLES)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.model.network import Network
+from gridveil.grid.model.network import Network, scaled, unit_of
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.power_unit import scaled, unit_of
 from gridveil.grid.opf.fallbacks import Ladder, Status
 from gridveil.grid.opf.flows import Convention, Flows
 from gridveil.grid.opf.formulation import (

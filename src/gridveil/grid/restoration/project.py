@@ -96,7 +96,7 @@ def serve(
     decimals
         How many decimals released values have: one number, or one for each entry.
     unit
-        The unit of the entries (see `scaling`); decimals are those of MW and $/MWh.
+        The unit of the entries (see `scaled`); decimals are those of MW and $/MWh.
     deep
         Whether to deepen cuts (see `search`): the aim's weights must be one over variances.
     ac

@@ -30,9 +30,8 @@ from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
 from gridveil.grid.model.checks import Problem, readable
 from gridveil.grid.model.costs import clip_points, with_points
-from gridveil.grid.model.network import Floats, Network
+from gridveil.grid.model.network import Floats, Network, with_references
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
-from gridveil.grid.model.reference_buses import with_references
 
 Data = CaseText | mt.CaseTables
 

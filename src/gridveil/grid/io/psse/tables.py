@@ -14,8 +14,7 @@ from gridveil.grid.io.psse.constants import ac_problems, constants, series_devic
 from gridveil.grid.io.psse.rows import Rows, bus_of
 from gridveil.grid.io.psse.text import RawText, Record
 from gridveil.grid.model.checks import Problem, refuse
-from gridveil.grid.model.network import Buses, Generators, Network
-from gridveil.grid.model.reference_buses import with_references
+from gridveil.grid.model.network import Buses, Generators, Network, with_references
 from gridveil.grid.model.tables import FREE_VOLTAGE
 
 _UNMODELLED = {
