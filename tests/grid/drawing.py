@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 from grid.reference import random_network, with_generators
 
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
-from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.opf.fallbacks import VIOLATION
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from gridveil.errors import InputError, SealedError
 from gridveil.grid import Buses, cases, read_case
 from gridveil.grid.model.costs import clip_points, cost_at, slopes
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public import split_parts
-from gridveil.grid.model.selection import Declared
 from gridveil.privacy.sealed import Range, unseal
 
 RANGES = {

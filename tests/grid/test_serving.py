@@ -13,10 +13,10 @@ from support.sizes import FULL
 
 from gridveil.grid.cases import rts96
 from gridveil.grid.methods import certified
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.population import Population, sample_population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import split_parts
-from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.opf.flows import Flows
 from gridveil.grid.release import release

@@ -19,12 +19,12 @@ from gridveil.grid.io.fates import lines
 from gridveil.grid.methods.base import Prepared
 from gridveil.grid.model.adequacy import hopeless
 from gridveil.grid.model.covariates import public_facts
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Floats, Generators, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.owner_preview import PLACEHOLDER
 from gridveil.privacy.adjacency import RELATIVE, Adjacency

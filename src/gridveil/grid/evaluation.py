@@ -20,11 +20,11 @@ from gridveil.grid.io import read_case
 from gridveil.grid.methods import PENALTY
 from gridveil.grid.model.class_steps import classes_of
 from gridveil.grid.model.costs import has_curves
+from gridveil.grid.model.declarations import Declared, pairs
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, sample_like
 from gridveil.grid.model.problem import with_linear_costs
-from gridveil.grid.model.selection import Declared, pairs
 from gridveil.grid.model_errors import AcErrors, ModelErrors, Reference, ac_errors, controls
 from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture

@@ -12,9 +12,9 @@ from typing import Any
 
 from gridveil.grid.io import SUFFIXES, Source, module_of
 from gridveil.grid.io.fates import Change, changes, fate_of, lines
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.selection import Declared
 
 KINDS = {
     "matpower": "a MATPOWER case",

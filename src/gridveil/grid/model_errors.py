@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.ac.engine import AcStatus, solve_ac
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.opf.outages import Contingencies

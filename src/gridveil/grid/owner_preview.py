@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import own_models, sample_population
 from gridveil.grid.model.ranges import check_ranges, default_range
-from gridveil.grid.model.selection import Declared
 from gridveil.grid.opf.engine import solve_population
 from gridveil.report.certainty_by_size import certainty, misfit, show_certainty, sizes
 

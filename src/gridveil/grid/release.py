@@ -27,6 +27,7 @@ from gridveil.grid.methods.paper import Paper, Unrestored
 from gridveil.grid.methods.queries import CostQuery
 from gridveil.grid.model.checks import refuse, value_problems
 from gridveil.grid.model.class_steps import steps_of
+from gridveil.grid.model.declarations import Declared, declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters, public_beside
 from gridveil.grid.model.population import Population, check_models
@@ -40,7 +41,6 @@ from gridveil.grid.model.problem import (
 )
 from gridveil.grid.model.public import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import RangeLike, ranges_of
-from gridveil.grid.model.selection import Declared, declared
 from gridveil.grid.opf.ac.engine import AcSolutions, solve_ac
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.report import (

@@ -8,10 +8,10 @@ from typing import Any
 from gridveil.grid.congestion import Congestion
 from gridveil.grid.io.fates import CHANGED
 from gridveil.grid.methods.base import Method, Outcome, Task
+from gridveil.grid.model.declarations import UNLIMITED_ABOVE, Declared
 from gridveil.grid.model.parameters import public_beside
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.model.public import PublicNetwork
-from gridveil.grid.model.selection import UNLIMITED_ABOVE, Declared
 from gridveil.privacy.statement import Facts, Restoration
 
 KIND = "grid parameters"

@@ -69,6 +69,9 @@ Protected = Mapping[str, NDArray[np.bool_]]
 Parameters that are not listed are protected for all elements.
 """
 
+Ratios = Mapping[str, float]
+"""Public ratios of further limits of a line to its capacity, by their names."""
+
 SUFFIXES = {
     ".m": "matpower",
     ".json": "pandapower",
@@ -116,7 +119,7 @@ class Source:
     private: tuple[str, ...] = ()
     protected: Protected = field(default_factory=dict, repr=False)
     dispatch: NDArray[np.float64] | None = field(default=None, repr=False)
-    limit_ratios: Mapping[str, float] = field(default_factory=dict)
+    limit_ratios: Ratios = field(default_factory=dict)
     models: Mapping[str, NDArray[np.float64]] | None = field(default=None, repr=False)
 
 
@@ -251,6 +254,19 @@ def source_of(network: Network, kind: str) -> Source:
             remedy="Write it as the kind that it came from.",
         )
     return source
+
+
+def strip_source(source: Any, parameters: tuple[str, ...], protected: Protected) -> Source | None:
+    """Return what a release of these parameters keeps of a file; None if it keeps nothing."""
+    if not isinstance(source, Source):
+        return None
+    if source.private:
+        return source if source.private == parameters else None
+    strip = getattr(module_of(source.kind), "strip", None)
+    if strip is None:
+        return None
+    bare = strip(source.data, parameters, protected)
+    return Source(source.kind, bare, parameters, protected, models=source.models)
 
 
 def protected_elements(network: Network, parameter: str, count: int) -> NDArray[np.bool_]:

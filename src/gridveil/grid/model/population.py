@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
-from gridveil.grid.io import Source, module_of
+from gridveil.grid.io import Source, module_of, strip_source
 from gridveil.grid.io import populations as files
-from gridveil.grid.io.declarations import strip_source, with_declared
 from gridveil.grid.model.adequacy import inadequate, misshapen, unusable
 from gridveil.grid.model.checks import Problem, refuse
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.public import PublicNetwork
@@ -231,7 +231,7 @@ def sample_population(
 def _check_told(network: Network | PublicNetwork, private: tuple[str, ...]) -> None:
     """Raise if the models of a network's file tell private values."""
     if isinstance(source := network.source, Source) and isinstance(network, Network):
-        with_declared(strip_source(source, private, {}), source, dispatch=False, ratios={})
+        Declared().source(strip_source(source, private, {}), source)
 
 
 def _around(own: Population, made: Population, network: Network | PublicNetwork) -> Population:

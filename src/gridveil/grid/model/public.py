@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
-from gridveil.grid.io import Protected, Source, module_of
-from gridveil.grid.io.declarations import strip_source
+from gridveil.grid.io import Protected, Source, module_of, strip_source
 from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.fates import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
+from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import (
     IMPEDANCES,
     Bools,
@@ -31,7 +31,6 @@ from gridveil.grid.model.network import (
 )
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 from gridveil.grid.model.ranges import RangeLike, box, check_ranges
-from gridveil.grid.model.selection import Declared
 from gridveil.privacy.sealed import Range, Sealed, seal, seal_together
 
 TABLES = ("buses", "generators", "branches")

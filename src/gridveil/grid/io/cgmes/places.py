@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gridveil.errors import InputError
+from gridveil.grid.io import Ratios
 from gridveil.grid.io.cgmes.rdf import ID, Graph, schema
-from gridveil.grid.io.declarations import Ratios
 from gridveil.grid.io.fate_cgmes import BRANCHES, LIMITS, LOAD_CLASSES, MACHINES, UNITS
 from gridveil.grid.io.powsybl.branches import Limited
 from gridveil.grid.io.powsybl.tables import Layout

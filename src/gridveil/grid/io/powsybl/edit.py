@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io.declarations import Ratios
+from gridveil.grid.io import Ratios
 from gridveil.grid.io.powsybl.branches import Limited, duration, limits_of
 from gridveil.grid.io.powsybl.tables import Layout
 from gridveil.grid.io.powsybl.tree import number

@@ -1,9 +1,16 @@
-"""Which entries of a parameter are protected, if its owner does not protect all of them.
+"""What an owner declares public of a network that has private parameters.
 
-An owner may declare a part of a parameter public: by a rule about public facts (voltage level,
-kind, name, area), or by a number from which ratings count as placeholders for "no limit". A rule
-never reads a private value. That a rating is a placeholder is read from it: so which lines have one
-is declared public with the number.
+A part of a parameter: by a rule about public facts (voltage level, kind, name, area), or by a
+number from which ratings count as placeholders for "no limit". A rule never reads a private value.
+That a rating is a placeholder is read from it: so which lines have one is declared public with the
+number.
+
+Set points of units.
+
+Ratios of limits: many files have several limits for a line, for durations (20 min), for sides,
+ratings A, B and C. They belong to one asset and are one private number, the capacity. In a release
+each of them is the released capacity times a ratio that the owner declares public, or times 1. A
+ratio is never computed from the limits of the file.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -20,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source
-from gridveil.grid.io.declarations import read_ratios, with_declared
+from gridveil.grid.io import Ratios, Source, module_of
 from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
@@ -41,6 +47,13 @@ _ORDER: dict[str, Callable[[Any, Any], Any]] = {
 _REMEDY = (
     "Write a fact, a comparison and a value, several with commas: voltage>=220, kind=line, name=A*."
 )
+_DURATION = re.compile(r"(\d+)\s*(s|min|h)")
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+_EXAMPLE = (
+    'Write "1200s=1.1, 600s=1.2" for durations, "B=1.1, C=1.2" for ratings ("2=1.1, 3=1.2" from '
+    "PSS/E 34 on)."
+)
+_MOST = 10.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ class Declared:
     Parameters
     ----------
     only
-        Rules for what is protected, by parameter; all of it where there is none.
+        Rules for what is protected, by parameter; all of it if there is none.
     unlimited_above
         Ratings from here on (MW) are placeholders for lines without a limit; None: none are.
     public_curves
@@ -68,7 +81,7 @@ class Declared:
     public_curves: bool = False
     power_factor: float | None = None
     public_dispatch: bool = False
-    limit_ratios: Mapping[str, float] = field(default_factory=dict)
+    limit_ratios: Ratios = field(default_factory=dict)
 
     @property
     def reactive_ratio(self) -> float:
@@ -97,11 +110,38 @@ class Declared:
         parts = ((name, self.protects(name)) for name in parameters)
         return [f"{name} {PART} {part}" for name, part in parts if part]
 
-    def source(self, stripped: Source | None, source: object) -> Source | None:
-        """A stripped source with what is declared beside it."""
-        return with_declared(
-            stripped, source, dispatch=self.public_dispatch, ratios=self.limit_ratios
-        )
+    def source(self, stripped: Source | None, source: Any) -> Source | None:
+        """Add what is declared public (the file's set points, ratios) to a stripped source.
+
+        Raises
+        ------
+        InputError
+            If the file has no set points or no such limits, or if its models reveal private loads.
+        """
+        if stripped is not None and stripped.models is not None and "load" in stripped.private:
+            # For a bus with several loads, the mean of their profiles reveals their sizes.
+            raise InputError(
+                "Loads are private, and they vary over the snapshots.",
+                remedy="Release them as series (--parameter load --series FILE), or leave "
+                "--snapshots out.",
+            )
+        here = stripped is not None and isinstance(source, Source)
+        known: Any = module_of(source.kind) if here else None
+        if self.public_dispatch:
+            stripped = _with_set_points(stripped, source, known)
+        if not self.limit_ratios:
+            return stripped
+        limits = known.limit_names(source.data) if hasattr(known, "limit_names") else ()
+        unknown = next((name for name in self.limit_ratios if name not in limits), None)
+        if unknown is not None:
+            has = f"Those of this file are {', '.join(limits)}" if limits else "It has one for each"
+            raise InputError(
+                f"limit_ratios has a ratio for {unknown}, and lines of this file have no such "
+                "limit.",
+                remedy=f"{has}: leave it out, or correct the name (--limit-ratios).",
+            )
+        assert stripped is not None, "a format with names of limits has `strip`"
+        return replace(stripped, limit_ratios=dict(self.limit_ratios))
 
     def network(self, network: Network) -> Network:
         """The network without the placeholders."""
@@ -280,3 +320,53 @@ def _holds(term: str, facts: Mapping[str, NDArray[Any]], table: str) -> Bools:
     else:
         same = np.array([fnmatchcase(str(one), value) for one in values], dtype=bool)
     return same if sign == "=" else ~same
+
+
+def read_ratios(given: Any) -> dict[str, float]:
+    """Read and check ratios of limits by name; durations are converted to seconds.
+
+    >>> read_ratios("20min=1.1, side2=1.05")
+    {'1200s': 1.1, 'side2': 1.05}
+    """
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        split = [one.partition("=") for one in given.split(",")]
+        pairs: list[tuple[Any, Any]] = [(name, ratio) for name, _, ratio in split]
+    elif isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
+        raise InputError("limit_ratios are names of limits with a ratio each.", remedy=_EXAMPLE)
+    found: dict[str, float] = {}
+    for name, ratio in pairs:
+        key, value = _limit_name(str(name).strip()), _ratio(ratio)
+        if not key or key in found or not 1 <= value <= _MOST:
+            raise InputError(
+                f"limit_ratios need a name once, and a ratio between 1 and {_MOST:g} for it: a "
+                "capacity is the least of a line's limits.",
+                remedy=_EXAMPLE,
+            )
+        found[key] = value
+    return found
+
+
+def _limit_name(text: str) -> str:
+    duration = _DURATION.fullmatch(text)
+    return f"{int(duration[1]) * _SECONDS[duration[2]]}s" if duration else text
+
+
+def _ratio(given: Any) -> float:
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _with_set_points(stripped: Source | None, source: object, known: Any) -> Source:
+    if stripped is None or not isinstance(source, Source) or not hasattr(known, "set_points"):
+        raise InputError(
+            "public_dispatch is about set points of units, which this network's file does not "
+            "have.",
+            remedy="Leave it out (--public-dispatch).",
+        )
+    return replace(stripped, dispatch=known.set_points(source.data))
