@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from gridveil.grid.io.coordinates import file_places
+from gridveil.grid.io import Source, module_of
 from gridveil.grid.model.network import Network
 from gridveil.report.charts import WIDTH
 from gridveil.report.labels import label
@@ -42,7 +42,7 @@ def mapped_positions(network: Network) -> Floats | None:
     A bus without any is drawn among its neighbours. Degrees are drawn as on a map: those of
     longitude get narrower towards the poles.
     """
-    place = file_places(network.source, len(network.buses))
+    place = _file_coordinates(network)
     if place is None:
         return None
     known: NDArray[np.bool_] = np.asarray(np.isfinite(place).all(axis=1))
@@ -52,6 +52,21 @@ def mapped_positions(network: Network) -> Floats | None:
     if (np.abs(x) <= 180).all() and (np.abs(y) <= 90).all():
         place[:, 0] *= np.cos(np.radians(y.mean()))
     return _in_unit_square(_filled(place, known, _graph(network)))
+
+
+def _file_coordinates(network: Network) -> Floats | None:
+    """Return the coordinates of every bus in the file's units, NaN if missing; None without any."""
+    source = network.source
+    read = None
+    if isinstance(source, Source):
+        read = getattr(module_of(source.kind), "coordinates", None)
+    if read is None:
+        return None
+    found = np.full((len(network.buses), 2), np.nan)
+    given = np.array(read(source.data), dtype=float).reshape(-1, 2)[: len(found)]
+    found[: len(given)] = given
+    found[~np.isfinite(found).all(axis=1)] = np.nan
+    return found
 
 
 def _filled(place: Floats, known: NDArray[np.bool_], graph: csr_array[np.float64]) -> Floats:

@@ -7,7 +7,8 @@ Every module has
 - ``write_release(network, path, parameters)``, which builds the file from an allow-list for the
   private parameters and copies nothing else; if the path is None it builds the file and writes
   nothing;
-- ``ac_gaps(data)``, which lists a problem for every element that AC power flow can't have.
+- ``ac_gaps(data)``, which lists a problem for every element that AC power flow can't have;
+- ``bus_facts(data)``, public facts of all buses, one array each: ``voltage`` (kV), ``area``...
 
 A module may have ``strip(data, parameters, protected) -> data``: ``source.data`` without the
 parameters and everything that copies, bounds or was computed from them. `strip` and `write_release`
@@ -21,6 +22,9 @@ A format that has `strip` also has ``columns(data)``: the tables and columns of 
 
 ``models(data)`` returns the models that a file itself contains and a release may serve, as arrays
 of a population, or None; PyPSA has it (its snapshots).
+
+``coordinates(data)`` returns those of the buses in the order of the file, NaN for what is not a
+coordinate: a picture is not worth refusing a network. pandapower and PyPSA have it.
 
 ``set_points(data)`` returns the set points of all units in the order of the network (MW), for an
 owner who declares them public; PyPSA has none.

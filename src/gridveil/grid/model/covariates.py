@@ -80,20 +80,7 @@ def _of_buses(network: Any) -> dict[str, NDArray[Any]]:
     source = network.source
     if not isinstance(source, Source):
         return {}
-    found: dict[str, NDArray[Any]] = {}
-    if source.kind == "matpower":
-        from gridveil.grid.io.matpower import tables as mt
-        from gridveil.grid.io.matpower import tables_of
-
-        bus = tables_of(source.data).bus
-        columns = {"voltage": mt.BASE_KV, "area": mt.AREA, "zone": mt.ZONE}
-        found = {name: bus[:, column] for name, column in columns.items()}
-    elif source.kind == "pandapower":
-        found = {"voltage": source.data.bus["vn_kv"].to_numpy(dtype=float)}
-    elif source.kind == "pypsa":
-        found = {"voltage": source.data.network.buses["v_nom"].to_numpy(dtype=float)}
-    else:
-        found = module_of(source.kind).bus_facts(source.data)
+    found = module_of(source.kind).bus_facts(source.data)
     return {name: one for name, one in found.items() if len(one) == len(network.buses)}
 
 
@@ -188,15 +175,11 @@ def _voltage(public: PublicNetwork) -> Floats:
 
 
 def _charging(public: PublicNetwork) -> Floats:
-    """Charging susceptance of the branches, per unit; 0 if the source does not tell."""
+    """Charging susceptance of the branches, per unit; 0 in other formats than MATPOWER."""
     source = public.source
     if isinstance(source, Source) and source.kind == "matpower":
-        from gridveil.grid.io.matpower import tables as mt
-        from gridveil.grid.io.matpower import tables_of
-
-        branch = tables_of(source.data).branch
-        if len(branch) == len(public.branches):
-            return np.abs(branch[:, mt.BR_B])
+        charging: Floats = np.abs(public.branches.charging)
+        return charging
     return np.zeros(len(public.branches))
 
 

@@ -222,6 +222,12 @@ def tables_of(data: Data) -> mt.CaseTables:
     return mt.CaseTables(data.name, data.base_mva, **shaped)
 
 
+def bus_facts(data: Data) -> dict[str, Floats]:
+    """Return voltages (kV), areas and zones of all buses."""
+    columns = {"voltage": mt.BASE_KV, "area": mt.AREA, "zone": mt.ZONE}
+    return {name: tables_of(data).bus[:, column] for name, column in columns.items()}
+
+
 def ac_gaps(data: Data) -> list[Problem]:
     """Return no problem: a case has all that AC power flow needs."""
     return []

@@ -63,7 +63,14 @@ from gridveil.grid.io.pandapower.release import (
     set_points,
     strip,
 )
-from gridveil.grid.io.pandapower.tables import build, limit_loading, load_places, why_none
+from gridveil.grid.io.pandapower.tables import (
+    build,
+    bus_facts,
+    coordinates,
+    limit_loading,
+    load_places,
+    why_none,
+)
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Network
@@ -71,7 +78,9 @@ from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
     "ac_gaps",
+    "bus_facts",
     "columns",
+    "coordinates",
     "load_places",
     "published_impedance",
     "published_reactive",

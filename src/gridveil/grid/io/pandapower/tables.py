@@ -6,6 +6,7 @@ tables, so that no internal function of pandapower is called and the net is neve
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -249,6 +250,25 @@ def load_places(net: Any) -> dict[str, int]:
     found = dict(zip(map(str, still.index), at, strict=True))
     names = [str(name) for name in still["name"]] if "name" in still else []
     return found | {n: b for n, b in zip(names, at, strict=False) if names.count(n) == 1}
+
+
+def bus_facts(net: Any) -> dict[str, Floats]:
+    """Return the voltages of all buses."""
+    return {"voltage": net.bus["vn_kv"].to_numpy(dtype=float)}
+
+
+def coordinates(net: Any) -> list[tuple[float, float]]:
+    """Return the coordinates of all buses."""
+    return [_point(text) for text in net.bus["geo"]] if "geo" in net.bus else []
+
+
+def _point(text: Any) -> tuple[float, float]:
+    """Read the coordinates of a GeoJSON point."""
+    try:
+        x, y = json.loads(text)["coordinates"][:2]
+        return float(x), float(y)
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return np.nan, np.nan
 
 
 def _reference(net: Any, place: pd.Series[int]) -> Bools:

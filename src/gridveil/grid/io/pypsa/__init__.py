@@ -51,7 +51,7 @@ from gridveil.grid.io import (
 )
 from gridveil.grid.io.dispatch import without_reactive_copies
 from gridveil.grid.io.pypsa import snapshots as several
-from gridveil.grid.io.pypsa.columns import Snapshot
+from gridveil.grid.io.pypsa.columns import Snapshot, bus_facts, coordinates
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.reactive import ac_gaps
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
@@ -65,7 +65,9 @@ from gridveil.grid.model.parameters import check_parameters
 
 __all__ = [
     "ac_gaps",
+    "bus_facts",
     "columns",
+    "coordinates",
     "load_names",
     "load_places",
     "load_series",

@@ -50,6 +50,28 @@ def static(network: Any, component: str) -> pd.DataFrame:
     return frame
 
 
+def bus_facts(source: Snapshot) -> dict[str, Floats]:
+    """Return the voltages of all buses."""
+    return {"voltage": static(source.network, "Bus")["v_nom"].to_numpy(dtype=float)}
+
+
+def coordinates(source: Snapshot) -> list[tuple[float, float]]:
+    """Return the coordinates of all buses."""
+    table = static(source.network, "Bus")
+    if not {"x", "y"} <= set(table.columns):
+        return []
+    # PyPSA writes 0, 0 for a bus without coordinates.
+    pairs = [(_number(x), _number(y)) for x, y in zip(table["x"], table["y"], strict=True)]
+    return [(np.nan, np.nan) if pair == (0, 0) else pair for pair in pairs]
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
 def over_time(source: Snapshot, component: str, name: str) -> Floats:
     """Read one attribute of all elements at the snapshots read, ``(snapshots, elements)``."""
     frame = static(source.network, component)
