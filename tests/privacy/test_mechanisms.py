@@ -220,6 +220,25 @@ def test_a_failing_query_aborts_charged_and_silent(ledger, query):
     assert ledger.totals("test").spent == 1
 
 
+@pytest.mark.parametrize("setting", ["warn", "raise", "print"])
+def test_numpy_says_nothing_of_private_values(ledger, setting, capfd):
+    """An overflow, a division by zero or a missing number on the way to an answer is no output."""
+
+    def odd(y):
+        return np.nan_to_num(np.array([(y[0] * 1e308) / (y[0] - 50) + 0 * np.log(y[0] - 50)]))
+
+    asked = {"name": "q", "sensitivity": ONE, "epsilon": 1, "size": 1}
+    with warnings.catch_warnings(record=True) as said, np.errstate(all=setting):
+        warnings.simplefilter("always")
+        for value in (1.0, 50.0, 100.0):
+            laplace(make_account(ledger, epsilon=1), sealed([value]), query=odd, **asked)
+    assert not said
+    assert capfd.readouterr() == ("", "")
+    assert ledger.totals("test").aborts == 0
+    with pytest.warns(RuntimeWarning):  # the control: it does say so elsewhere
+        odd(np.array([100.0]))
+
+
 def test_later_releases_list_the_abort(ledger):
     account = make_account(ledger, epsilon=1)
     with pytest.raises(ReleaseAborted):

@@ -23,7 +23,7 @@ and read in about an hour; to check every line of them by hand takes longer.
    callers (a test lists them).
 3. `sensitivity` (189): from a bound to a scale. Check ``steps``, ``score_steps``, and every
    ``separate=True`` of the callers. `noise` (125): OpenDP's samplers and maps. Check ``secure``.
-4. `mechanisms` (269): the five steps of every look at private data. Check that steps 1 and 2 read
+4. `mechanisms` (273): the five steps of every look at private data. Check that steps 1 and 2 read
    public numbers only, and that no exception of step 3 gets out of ``_quietly``.
 
 **The sum.** What is wrong here lets releases add up to more than was said.

@@ -214,10 +214,12 @@ def _quietly(account: Account, compute: Callable[[], V]) -> V:
     """Run a computation on private data; abort the release if it fails, whatever the reason.
 
     Its exception is dropped with all its frames before the abort is raised, which so has no private
-    number in its text, its context or the variables of its traceback.
+    number in its text, its context or the variables of its traceback. NumPy says nothing either: a
+    warning of an overflow would tell that private values led to one.
     """
     try:
-        return compute()
+        with np.errstate(all="ignore"):
+            return compute()
     except _FROM_OUTSIDE:
         raise
     except BaseException:  # noqa: BLE001 - whatever it is, a panic of Rust too, it may be private
