@@ -13,7 +13,8 @@ import pytest
 
 import gridveil as gv
 from gridveil.privacy.statement import STATEMENT_FILE
-from gridveil.release.answers import ANSWERS_FILE, DEVIATIONS_FILE, wrong_answers
+from gridveil.release.bundle import ANSWERS_FILE, DEVIATIONS_FILE
+from gridveil.release.verification import wrong_answers
 
 pytestmark = pytest.mark.filterwarnings("ignore:Seeded noise", "ignore:Noise on every record")
 

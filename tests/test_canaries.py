@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from gridveil import grid
 from gridveil.auditing.grid_files import add_constant_elements, add_series
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid.io.matpower import tables_of
 from gridveil.wind.demo import CAPACITY, demo_records
 

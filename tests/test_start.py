@@ -7,12 +7,12 @@ import pytest
 
 import gridveil
 
-LIGHT = {"typer", "click", "rich", "gridveil.cli.root"}  # what the greeting can do without
+LIGHT = {"typer", "click", "rich", "gridveil.cli.commands"}  # what the greeting can do without
 HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "opendp", "highspy", "clarabel", "matplotlib"}
 SELDOM = {"matplotlib", "jinja2", "opendp"} | {
     f"scipy.{part}" for part in ("signal", "stats", "interpolate", "optimize", "spatial")
 }
-RUN = "from gridveil.cli.root import app; app({!r}, standalone_mode=False)"
+RUN = "from gridveil.cli.commands import app; app({!r}, standalone_mode=False)"
 GREET = "import sys; sys.argv[1:] = []; from gridveil.cli.main import run; run()"
 
 
@@ -35,7 +35,7 @@ def test_nothing_heavy_is_loaded_at_the_start(code):
 
 def test_the_help_loads_no_command():
     commands = {name for name in loaded(RUN.format(["--help"])) if name.startswith("gridveil.cli.")}
-    names = ("main", "root", "console")
+    names = ("main", "commands", "console")
     assert commands == {f"gridveil.cli.{name}" for name in names}
 
 

@@ -20,7 +20,7 @@ def reference() -> Iterator[str]:
     """The Markdown of every command, group by group."""
     import typer
 
-    from gridveil.cli.root import app
+    from gridveil.cli.commands import app
 
     root: Any = typer.main.get_command(app)
     yield from _options(root, "gridveil")

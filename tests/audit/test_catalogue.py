@@ -20,7 +20,7 @@ from gridveil.auditing.catalogue import AUDITS, FULL_ONLY, matching
 from gridveil.auditing.checks import FALSE_ALARM, Frequency, Pair, Sizes
 from gridveil.auditing.mechanisms import ALPHA, _adjacency, _one, _sealed
 from gridveil.auditing.scratch import account_with
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.noise import SecureNoise

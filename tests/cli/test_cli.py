@@ -14,9 +14,9 @@ from support.sizes import FULL
 from typer.testing import CliRunner
 
 from gridveil import __version__
-from gridveil.cli import main, root
+from gridveil.cli import main
+from gridveil.cli.commands import COMMANDS, app
 from gridveil.cli.console import out, plain
-from gridveil.cli.root import app
 from gridveil.privacy.ledger import Ledger
 
 CANARY = 31.41592653
@@ -166,7 +166,7 @@ def test_every_example_works_when_it_is_pasted(tmp_path, monkeypatch):
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
 
-@pytest.mark.parametrize("one", [one for part in root.COMMANDS.values() for one in part])
+@pytest.mark.parametrize("one", [one for part in COMMANDS.values() for one in part])
 def test_the_table_of_commands_says_what_their_help_says(one):
     shown = run(one.name, "--help").stdout
     assert " ".join(one.help.split()) in " ".join(shown.replace("│", " ").split())
@@ -286,8 +286,8 @@ def test_an_interrupt_says_what_is_left(monkeypatch, tmp_path):
 
 
 def test_tracebacks_never_show_locals():
-    assert root.app.pretty_exceptions_show_locals is False
-    assert root.app.pretty_exceptions_enable is False
+    assert app.pretty_exceptions_show_locals is False
+    assert app.pretty_exceptions_enable is False
 
 
 def test_a_reader_that_goes_away_is_no_bug():

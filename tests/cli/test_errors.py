@@ -7,7 +7,7 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.privacy.ledger import Ledger
 from gridveil.wind.demo import demo_records
 

@@ -11,7 +11,7 @@ from grid.making import tables, write_case
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid import Population, cases, read_case
 from gridveil.grid.io.matpower.tables import PD, PMAX, RATE_A
 from gridveil.grid.model.population import default_models

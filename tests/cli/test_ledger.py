@@ -7,7 +7,7 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import BudgetRefused
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Terms

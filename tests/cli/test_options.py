@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil.auditing.triangle import triangle_text
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid.methods import METHODS
 from gridveil.wind.methods import BY_NAME
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from gridveil.auditing.triangle import triangle_text
 from gridveil.cli import release_toml
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid.methods import METHODS
 from gridveil.grid.series.options import METHODS as SERIES
 from gridveil.wind.methods import BY_NAME

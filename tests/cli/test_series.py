@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid import cases
 from gridveil.release.bundle import OWNER_MARK
 from gridveil.release.verification import verify_bundle

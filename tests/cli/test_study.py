@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.wind.demo import demo_records
 
 

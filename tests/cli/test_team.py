@@ -14,7 +14,7 @@ from support import databases
 from support.making import charge, make_release
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.planning.wind import Wind
 from gridveil.privacy.ledger import Ledger
 from gridveil.wind.demo import demo_records

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import NotPrivateWarning
 
 LANGUAGES = {"python", "bash", "console", "text", "math"}

@@ -109,7 +109,7 @@ def imported(code):
 def has_every_command(site):
     import typer
 
-    from gridveil.cli.root import app
+    from gridveil.cli.commands import app
 
     text = page(site, "reference/commands.html")
     for name, command in typer.main.get_command(app).commands.items():

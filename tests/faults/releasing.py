@@ -102,7 +102,7 @@ _SOURCES = {"wind": _write_records, "grid": _write_case}
 
 def release(scene: Scene, *options: str) -> int:
     """Make a release of epsilon 1 by the command line; the exit code."""
-    from gridveil.cli.root import app
+    from gridveil.cli.commands import app
 
     own = {
         "wind": [

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from gridveil import wind
 from gridveil.cli import console
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.ledger import place as location

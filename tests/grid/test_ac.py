@@ -9,7 +9,7 @@ import pytest
 from grid.making import pglib, tables, write_case
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.grid import Population, cases, read_case, sample_population
 from gridveil.grid.opf.ac import programme

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from gridveil import grid
 from gridveil.auditing.operator_files import write_raw
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.grid import Certified, read_case, sample_population, solve_ac
 from gridveil.grid.io.powsybl.tables import build

@@ -10,7 +10,7 @@ from grid.making import pglib
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid import Certified, read_case, sample_population, solve_ac
 from gridveil.grid.model.problem import ReleaseProblem
 from gridveil.grid.opf.ac import programme

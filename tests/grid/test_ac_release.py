@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from gridveil import grid
 from gridveil.auditing.triangle import triangle_text
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.grid import Certified, cases, read_case, sample_population, solve_ac
 from gridveil.grid.model.parameters import PARAMETERS

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.model_errors import Reference

@@ -9,7 +9,7 @@ from grid.releasing import linear_tables, models_for
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid import read_case
 from gridveil.grid.evaluation import evaluate, parameter_errors
 from gridveil.grid.model_errors import Reference

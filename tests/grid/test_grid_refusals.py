@@ -28,7 +28,7 @@ from support.sizes import FULL
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import BudgetRefused, GridveilError, InputError, NotPrivateWarning
 from gridveil.grid import Population, read_case
 from gridveil.privacy.ledger import Ledger

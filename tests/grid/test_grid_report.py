@@ -6,7 +6,7 @@ from grid.releasing import models_for, tiny, tiny_case
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.report import _loading
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.grid.opf import flows as flows_module
 from gridveil.grid.opf.flows import Flows

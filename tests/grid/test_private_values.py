@@ -15,8 +15,8 @@ from grid.releasing import ALPHA, LIMITS, linear_tables
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.releasing import Listening
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
+from gridveil.cli.release_orders import Listening
 from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid import problems, read_case
 from gridveil.privacy.noise import SecureNoise, listening

@@ -19,7 +19,7 @@ from grid.test_pypsa import assert_same, optimize, other_numbers, pytestmark, wi
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io import pypsa as fmt

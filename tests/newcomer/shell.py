@@ -6,7 +6,7 @@ else is the same: standard input, output and error are the terminal.
 
 import shlex
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 
 
 def main() -> None:

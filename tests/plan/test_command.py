@@ -12,7 +12,7 @@ from support.processes import hear_interrupts
 from support.sizes import PATIENCE
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.wind.demo import CAPACITY, demo_records
 
 RUN = "from gridveil.cli.main import run; run()"

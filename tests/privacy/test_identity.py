@@ -17,7 +17,7 @@ from support.making import adjacency
 from typer.testing import CliRunner
 
 from gridveil import grid, wind
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerError, LedgerRefused, LedgerWarning
 from gridveil.grid.model.problem import sketch_network
 from gridveil.privacy.ledger import Ledger, Terms

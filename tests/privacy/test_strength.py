@@ -9,7 +9,7 @@ from gridveil.privacy.account import open_account
 from gridveil.privacy.ledger import Terms
 from gridveil.privacy.schema import schema_problems
 from gridveil.privacy.statement import Statement, make_statement
-from gridveil.privacy.strength import NAMES, strength_of
+from gridveil.privacy.words import NAMES
 
 
 def statement(epsilon, *wholes, spent=None, valid=True, alpha="30"):
@@ -58,11 +58,11 @@ def statement(epsilon, *wholes, spent=None, valid=True, alpha="30"):
     ],
 )
 def test_the_class_follows_from_the_step_and_the_whole_value(epsilon, steps, level):
-    assert strength_of(statement(epsilon, steps)).level == level
+    assert statement(epsilon, steps).strength.level == level
 
 
 def test_the_weakest_parameter_decides():
-    found = strength_of(statement(1, 5, 33_334))
+    found = statement(1, 5, 33_334).strength
     assert found.level == "steps"
     assert "value of p1 is not protected" in found.reason
     assert found.headline == (
@@ -71,19 +71,19 @@ def test_the_weakest_parameter_decides():
 
 
 def test_it_says_how_far_apart_values_can_be_told_apart():
-    reason = strength_of(statement("3", 5000)).reason
+    reason = statement("3", 5000).strength.reason
     assert "more than 90 MW apart" in reason  # three steps have epsilon 9, four have 12
     assert "15000" not in reason  # which would say no more than that
-    assert "anywhere in its public range, epsilon is 27." in strength_of(statement("3", 9)).reason
+    assert "anywhere in its public range, epsilon is 27." in statement("3", 9).strength.reason
 
 
 def test_earlier_releases_count():
-    alone, later = (strength_of(statement(1, 5, spent=spent)) for spent in (1, 3))
+    alone, later = (statement(1, 5, spent=spent).strength for spent in (1, 3))
     assert (alone.level, later.level) == ("strong", "medium")
     assert "All releases of this data so far" in later.reason
     assert "epsilon 3 for steps of 30 MW" in later.reason
     assert "epsilon 1" in later.headline  # of this release
-    assert strength_of(statement(1, 7, spent=11)).level == "weak"
+    assert statement(1, 7, spent=11).strength.level == "weak"
 
 
 def released(ledger, epsilon, alpha):
@@ -111,7 +111,7 @@ def test_an_earlier_release_at_a_smaller_alpha_counts_for_every_step_of_it(ledge
     released(ledger, 1, 10)
     later = released(ledger, "1/2", 1000)  # the whole range
     assert so_far(later) == (Fraction(201, 2), Fraction(201, 2))
-    assert strength_of(later).level == "weak"
+    assert later.strength.level == "weak"
     assert schema_problems({**later.body, "digest": "0" * 64}) == []
 
 
@@ -120,7 +120,7 @@ def test_earlier_releases_at_a_larger_alpha_count_once(ledger):
         released(ledger, "1/4", 1000)
     later = released(ledger, "1/4", 125)
     assert so_far(later) == (3, Fraction(19, 4))  # 12 quarters; 11 of them and 8
-    found = strength_of(later)
+    found = later.strength
     assert found.level == "medium"
     assert "anywhere in its public range, epsilon is 4.75." in found.reason
 
@@ -130,24 +130,24 @@ def test_a_total_of_a_statement_without_these_figures_is_taken_at_its_worst(ledg
     later = released(ledger, "1/2", 1000)
     recorded = {k: v for k, v in later.body["ledger"].items() if "epsilon_so_far" not in k}
     old = Statement({**later.body, "ledger": recorded})
-    assert strength_of(old) == strength_of(later)
-    assert strength_of(old).level == "weak"
+    assert old.strength == later.strength
+    assert old.strength.level == "weak"
 
 
 def test_without_a_guarantee_there_is_no_strength():
-    found = strength_of(statement(1, 7, valid=False))
+    found = statement(1, 7, valid=False).strength
     assert found.level == "none"
     assert found.headline == "No guarantee: do not publish as private data"
 
 
 def test_no_class_gives_leave_to_publish():
     for given in (statement(1, 7), statement(2, 7), statement(1, 500), statement(99, 1)):
-        found = strength_of(given)
+        found = given.strength
         assert "may be published" not in found.headline + found.reason
         assert found.name == NAMES[found.level]
 
 
 def test_long_numbers_stay_readable():
-    found = strength_of(statement("1", 7, spent="22222222222222/7777777777777"))
+    found = statement("1", 7, spent="22222222222222/7777777777777").strength
     assert "epsilon is about 20" in found.reason
-    assert strength_of(statement("1" + "0" * 150, 7, spent="1" + "0" * 199)).level == "weak"
+    assert statement("1" + "0" * 150, 7, spent="1" + "0" * 199).strength.level == "weak"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from PIL import Image
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.planning.answers import Planner
 from gridveil.planning.release_kind import make_kinds
 from gridveil.planning.server import Server

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gridveil.grid import cases
-from gridveil.report.certainty_by_size import certainty, misfit, show_certainty, sizes
+from gridveil.privacy.words import certainty, show_certainty
+from gridveil.report.certainty_by_size import misfit, sizes
 from gridveil.report.inference_attack import infer, of_groups
 
 RATINGS = np.repeat([105.0, 240.0, 300.0], [30, 10, 60])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridveil.report.charts import WIDTH, Chart, histogram, log_range, scatter, ticks
-from gridveil.report.labels import shown
+from gridveil.report.page import shown
 
 
 def points(svg, kind):

@@ -11,6 +11,7 @@ from support.making import FACTS, adjacency, make_account, make_release, spend_s
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.account import study_account
 from gridveil.privacy.statement import Facts, make_statement
+from gridveil.privacy.words import certainty, largest_factor, show_certainty
 from gridveil.release.bundle import OWNER_MARK
 from gridveil.report.charts import Chart
 from gridveil.report.page import (
@@ -18,8 +19,6 @@ from gridveil.report.page import (
     Section,
     Snippet,
     Table,
-    certainty,
-    factor,
     owner_page,
     report_page,
     table_snippets,
@@ -185,13 +184,13 @@ def test_a_bundle_has_its_report(ledger, tmp_path):
     [("0.01", "50.3%", "1.02"), ("1", "73.2%", "2.72"), ("7", "99.91%", "1,100")],
 )
 def test_epsilon_in_words(epsilon, sure, times):
-    assert certainty(Fraction(epsilon)) == sure
-    assert factor(Fraction(epsilon)) == f"{times} times"
+    assert show_certainty(certainty(Fraction(epsilon))) == sure
+    assert largest_factor(Fraction(epsilon)) == times
 
 
 def test_a_huge_epsilon_is_no_error():
-    assert certainty(Fraction(10**6)) == "over 99.99%"
-    assert factor(Fraction(10**6)) == "over a million times"
+    assert show_certainty(certainty(Fraction(10**6))) == "over 99.99%"
+    assert largest_factor(Fraction(10**6)) == "over a million"
 
 
 def test_a_picture_is_inline_or_embedded():

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil import wind
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.wind.evaluation import evaluate
 from gridveil.wind.io.dates import USUAL_FORMATS, check_format, read_dates

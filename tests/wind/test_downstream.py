@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil import wind
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.wind import downstream as use
 from gridveil.wind.downstream import Series
 from gridveil.wind.evaluation import evaluate

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil import wind
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.privacy.sealed import unseal
 from gridveil.wind.evaluation import evaluate

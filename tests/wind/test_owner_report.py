@@ -7,7 +7,7 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.release.bundle import OWNER_MARK
 from gridveil.release.verification import verify_bundle

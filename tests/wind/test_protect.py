@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gridveil as gv
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerRefused
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, blocks_in
 from gridveil.privacy.ledger import Ledger, Step

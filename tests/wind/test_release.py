@@ -13,7 +13,7 @@ from support.sizes import FULL
 from typer.testing import CliRunner
 
 from gridveil import wind
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerRefused, NotPrivateWarning, ReleaseAborted
 from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.sealed import unseal

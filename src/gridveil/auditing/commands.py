@@ -96,10 +96,10 @@ def run_command(
     typed: list[str], noise: NoiseSource, app: Callable[..., Any] | None = None
 ) -> Outcome:
     """Run a command in this process; return its exit code, its output and its warnings."""
-    from gridveil.cli.releasing import Listening
+    from gridveil.cli.release_orders import Listening
 
     if app is None:
-        from gridveil.cli.root import app as commands
+        from gridveil.cli.commands import app as commands
 
         app = commands
     with listened() as heard:

@@ -10,7 +10,7 @@ import typer
 
 from gridveil import __version__
 from gridveil.cli.console import QuietOption, counted, out, table
-from gridveil.cli.outputs import VERDICTS, check_output
+from gridveil.cli.output_files import VERDICTS, check_output
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:

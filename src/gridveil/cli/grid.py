@@ -19,7 +19,7 @@ from gridveil.cli.console import (
 )
 from gridveil.cli.grid_release import evaluate, release
 from gridveil.cli.grid_solve_ac import check_only_dc, solve_ac
-from gridveil.cli.outputs import PARQUET, PICTURE, check_output
+from gridveil.cli.output_files import PARQUET, PICTURE, check_output
 from gridveil.cli.parsing import (
     AvailabilityOption,
     CaseArgument,

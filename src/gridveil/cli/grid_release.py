@@ -28,8 +28,7 @@ from gridveil.cli.grid_series import (
     refuse_without,
     series_alpha,
 )
-from gridveil.cli.options import read_options, takes_options_of
-from gridveil.cli.outputs import REPORT, check_output
+from gridveil.cli.output_files import REPORT, check_output
 from gridveil.cli.parsing import (
     AvailabilityOption,
     CaseArgument,
@@ -38,12 +37,14 @@ from gridveil.cli.parsing import (
     SnapshotsOption,
     read_network,
 )
-from gridveil.cli.releasing import (
+from gridveil.cli.release_orders import (
     DatasetOption,
     DistinctOption,
     DryRunOption,
     Order,
     YesOption,
+    read_options,
+    takes_options_of,
 )
 from gridveil.grid.methods import METHODS
 from gridveil.grid.series.options import METHODS as SERIES

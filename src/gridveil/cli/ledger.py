@@ -19,7 +19,7 @@ from gridveil.cli.console import (
     print_json,
 )
 from gridveil.cli.ledger_views import By, show_all, show_by, show_one, totals_table
-from gridveil.cli.outputs import EXPORT, PICTURE, check_output
+from gridveil.cli.output_files import EXPORT, PICTURE, check_output
 from gridveil.errors import InputError, show_exact
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ def run() -> None:
     if len(sys.argv) == 1:
         greet()
         return
-    from gridveil.cli.root import app
+    from gridveil.cli.commands import app
 
     app(prog_name="gridveil")
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from gridveil.cli.console import ForceOption, JsonOption, QuietOption
+from gridveil.cli.release_orders import DryRunOption, YesOption
 from gridveil.cli.release_toml import FILE, read_file, release_command
-from gridveil.cli.releasing import DryRunOption, YesOption
 
 
 def command(

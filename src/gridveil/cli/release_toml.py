@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gridveil.cli.root import Command
+from gridveil.cli.commands import Command
 from gridveil.errors import InputError, reason
 
 KINDS = ("wind", "grid")

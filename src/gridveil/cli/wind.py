@@ -16,14 +16,15 @@ from gridveil.cli.console import (
     print_json,
     table,
 )
-from gridveil.cli.options import read_options, takes_options_of
-from gridveil.cli.outputs import REPORT, check_output
-from gridveil.cli.releasing import (
+from gridveil.cli.output_files import REPORT, check_output
+from gridveil.cli.release_orders import (
     DatasetOption,
     DistinctOption,
     DryRunOption,
     Order,
     YesOption,
+    read_options,
+    takes_options_of,
 )
 from gridveil.errors import InputError
 from gridveil.wind.methods import BY_NAME

@@ -28,8 +28,7 @@ from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.owner_preview import PLACEHOLDER
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
-from gridveil.privacy.record import neighbour_json
-from gridveil.privacy.words import show_far, show_step
+from gridveil.privacy.words import neighbour_json, show_far, show_step
 
 # A line carries about this many MW for each kV: 138 kV, 175 MW; 230 kV, 500 MW; 20 kV, 10 MW.
 _PER_KILOVOLT = 1.0

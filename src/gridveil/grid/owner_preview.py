@@ -18,7 +18,8 @@ from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import own_models, sample_population
 from gridveil.grid.model.ranges import check_ranges, default_range
 from gridveil.grid.opf.engine import solve_population
-from gridveil.report.certainty_by_size import certainty, misfit, show_certainty, sizes
+from gridveil.privacy.words import certainty, show_certainty
+from gridveil.report.certainty_by_size import misfit, sizes
 
 PLACEHOLDER = 9000.0
 """Ratings from here on (MW) are mostly placeholders for lines without a limit."""

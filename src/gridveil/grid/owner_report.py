@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.report.attack_section import inference_section
 from gridveil.report.charts import scatter
-from gridveil.report.labels import shown
-from gridveil.report.page import Picture, Section, Table
+from gridveil.report.page import Picture, Section, Table, shown
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ParameterError

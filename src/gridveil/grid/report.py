@@ -21,8 +21,7 @@ from gridveil.grid.opf.ac.engine import AcSolutions
 from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.picture import CONGESTED, map_svg, mapped_positions
 from gridveil.report.charts import histogram, log_range
-from gridveil.report.labels import shown
-from gridveil.report.page import Picture, Section, Snippet, Table
+from gridveil.report.page import Picture, Section, Snippet, Table, shown
 
 Floats = NDArray[np.float64]
 

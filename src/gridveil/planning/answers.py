@@ -24,12 +24,17 @@ from gridveil.privacy.ledger import (
     refuse_exposed,
     steps_to_reference,
 )
-from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.statement import Statement
-from gridveil.privacy.strength import strength_of
-from gridveil.privacy.words import range_unit, show_groups, show_step
+from gridveil.privacy.words import (
+    certainty,
+    largest_factor,
+    neighbour_json,
+    range_unit,
+    show_certainty,
+    show_groups,
+    show_step,
+)
 from gridveil.report.charts import Chart
-from gridveil.report.page import certainty, factor
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 
@@ -209,7 +214,7 @@ def _guarantee(neighbours: Sequence[Adjacency], epsilon: Fraction) -> dict[str, 
         where = f"anywhere in [{low:.10g}, {high:.10g}] {range_unit(one.unit)}"
         changes.append((f"{what}, by {show_step(one.alpha, one.unit)}", epsilon))
         changes.append((f"{what}, {where}", epsilon * one.steps_over_range))
-    strength = strength_of(statement)
+    strength = statement.strength
     return {
         "words": statement.in_words,
         "strength": {
@@ -222,8 +227,8 @@ def _guarantee(neighbours: Sequence[Adjacency], epsilon: Fraction) -> dict[str, 
             {
                 "change": words,
                 "epsilon": show_exact(amount),
-                "factor": factor(amount),
-                "certainty": certainty(amount),
+                "factor": f"{largest_factor(amount)} times",
+                "certainty": show_certainty(certainty(amount)),
             }
             for words, amount in sorted(changes, key=lambda change: change[1])
         ],

@@ -46,15 +46,14 @@ tests/privacy/test_team_ledger.py try. A quarter of an hour more.
    answers; `ledger.database_tables` (138), who may do what; `ledger.database_connection` (146).
    `ledger.moving` (106): there is one ledger at a time.
 
-**What is said.** `statement` (239): what a release says of all this. Check `make_statement`: each
-figure is the account's or the ledger's. `record` (111): what was promised, what each mechanism did,
-and returned.
+**What is said.** `statement` (245): what a release says of all this. Check `make_statement`: each
+figure is the account's or the ledger's. `record` (86): what each mechanism did, and returned.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 
 - `exact` (61), `ledger.reference_alphas` (62): numbers as people write them. What is read is what
   is charged, what the noise is for, and what statement and ledger say.
-- `words` (199), `strength` (144), `schema` (48): statements in words, classes and JSON.
+- `words` (378), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
 - `ledger.fingerprints` (115), `ledger.slips` (119): an aid against second names of the same data,
   and small alphas. They refuse and warn, by public rows alone. `ledger.history` (60): what was

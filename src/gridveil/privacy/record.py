@@ -1,4 +1,4 @@
-"""What was promised and what each mechanism did, as the statement has it: all of it public."""
+"""What was asked, how far it moves, its noise, and what came of it: all of it public."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import show_exact
-from gridveil.privacy.adjacency import ENTRY, Adjacency
 from gridveil.privacy.sealed import Range
 from gridveil.privacy.sensitivity import Calibration, Sensitivity
 
@@ -85,26 +84,3 @@ class Answer:
     def choice(self) -> bool:
         """Whether it is a place that was chosen, and no noisy number."""
         return self.record.noise.startswith("noisy max")
-
-
-def neighbour_json(one: Adjacency, epsilon: Fraction) -> dict[str, Any]:
-    """An adjacency as the statement has it, with what epsilon is for more than one step of it."""
-    larger: dict[str, Any] = {}
-    if one.block != ENTRY:
-        larger = {"block": one.block, "whose": one.whose}
-    if one.classes:
-        larger["alpha_by_class"] = {name: str(step) for name, step in one.classes.items()}
-    if one.groups:
-        larger["groups"] = [
-            {"name": name, "count": count, "epsilon": str(count * epsilon)}
-            for name, count in sorted(one.groups.items(), key=lambda group: group[1])
-        ]
-    return {
-        "parameter": one.parameter,
-        "alpha": str(one.alpha),
-        "unit": one.unit,
-        "range": [one.range.low, one.range.high],
-        "entries": one.entries,
-        "epsilon_over_whole_range": str(epsilon * one.steps_over_range),
-        **larger,
-    }

@@ -22,9 +22,8 @@ from gridveil import __version__
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ENTRY
-from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.schema import read_json, schema_problems
-from gridveil.privacy.words import in_words, show_neighbour
+from gridveil.privacy.words import Strength, in_words, neighbour_json, show_neighbour, strength_of
 
 SCHEMA_VERSION = 1
 STATEMENT_FILE = "release.json"
@@ -109,6 +108,11 @@ class Statement:
     def in_words(self) -> tuple[str, str]:
         """The guarantee in two plain sentences."""
         return in_words(self.body)
+
+    @property
+    def strength(self) -> Strength:
+        """How strong the guarantee is: a class, a line, and why."""
+        return strength_of(self.body)
 
     def with_files(self, files: Sequence[Mapping[str, Any]]) -> Statement:
         """The same statement with the digests of the released files."""

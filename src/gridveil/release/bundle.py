@@ -3,6 +3,22 @@
 Files are written to a hidden sibling of the folder, synchronised, and renamed into place in one
 step. A crash leaves the hidden sibling at most; it is swept away by a later write. For each file
 the bundle calls back into the function that it was given to write it.
+
+Two files are the same for all kinds of releases, and written here.
+
+`answers.parquet` has the noisy answers that the release was made of, with the scales of their
+noise. They are what mechanisms returned, noted by the mechanisms themselves, and paid for: to
+publish them costs nothing more. The file is a function of the answers and of public numbers. A row
+is one number of one answer:
+
+- ``mechanism``: its place in the statement's list of mechanisms, from 0;
+- ``place``: which number of the answer it is, from 0;
+- ``value``: the number, in the unit of the data. For a choice by noisy max, the place chosen;
+- ``scale``: of its noise, a discrete Laplace distribution, in the same unit; none for a choice.
+
+`deviations.parquet` has the error bars of released values. A deviation is the standard deviation of
+the real value about the released one, by all that the answers tell. It costs nothing, and is not
+part of the guarantee. `write_deviations` calls back into whatever computes its parts.
 """
 
 from __future__ import annotations
@@ -13,11 +29,14 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gridveil.errors import InputError, WriteError, reason
+from gridveil.privacy.record import Answer, Vector
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
 
 Writer = Callable[[Path], None]
@@ -26,18 +45,29 @@ Writer = Callable[[Path], None]
 OWNER_MARK = "GRIDVEIL OWNER ONLY - NOT FOR PUBLICATION"
 """Stands in everything that compares a release with the real data."""
 
+ANSWERS_FILE = "answers.parquet"
+DEVIATIONS_FILE = "deviations.parquet"
+
+_ROWS = 1 << 16  # in a part of answers.parquet
 _STALE_AFTER = 3600.0  # seconds
 _TRIAL_BYTES = 1 << 20
 
 
-def check_target(folder: Path | str, *, force: bool = False) -> Path:
+def check_target(folder: Path | str, *, force: bool = False, keep: Iterable[Path] = ()) -> Path:
     """Check, before anything is charged, that a bundle can be written at ``folder``.
+
+    Parameters
+    ----------
+    folder, force
+        The bundle's folder, and whether a bundle that is there may be replaced.
+    keep
+        Files that are needed, and may not be lost with an older bundle.
 
     Raises
     ------
     InputError
-        If something is there already (unless ``force`` and it is a bundle), or the place
-        can't be written.
+        If something is there already (unless ``force`` and it is a bundle), the place can't be
+        written, or a file to keep is inside it.
     """
     try:
         target = Path(folder).expanduser().absolute()
@@ -52,6 +82,12 @@ def check_target(folder: Path | str, *, force: bool = False) -> Path:
             f"A bundle can't be written at {folder}: {why}.",
             remedy="Name a folder in a place that you may write, with room on the disk.",
         ) from None
+    for one in keep:
+        if target.resolve() in Path(os.path.realpath(one)).parents:
+            raise InputError(
+                f"{one} is inside {folder}, and a bundle's folder holds nothing but the bundle.",
+                remedy="Name another folder for the bundle.",
+            )
     return target
 
 
@@ -282,3 +318,59 @@ def _synchronise(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# -- files that every kind of release may have ---------------------------------------------------
+
+
+def write_answers(path: Path, answers: Sequence[Answer]) -> None:
+    """Write the noisy answers of a release, in the order of its mechanisms."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            pa.field("mechanism", pa.int32(), nullable=False),
+            pa.field("place", pa.int64(), nullable=False),
+            pa.field("value", pa.float64(), nullable=False),
+            pa.field("scale", pa.float64()),
+        ]
+    )
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for number, answer in enumerate(answers):
+            start = 0
+            for values in _pieces(answer):
+                factors = np.ones(len(values))
+                if answer.factors is not None:
+                    factors = answer.factors[start : start + len(values)]
+                scale = answer.record.calibration.scale_in_units / factors
+                columns = [
+                    np.full(len(values), number, dtype=np.int32),
+                    np.arange(start, start + len(values), dtype=np.int64),
+                    values / factors,
+                    pa.nulls(len(values), pa.float64()) if answer.choice else scale,
+                ]
+                writer.write_table(pa.table(columns, schema=schema), row_group_size=_ROWS)
+                start += len(values)
+
+
+def _pieces(answer: Answer) -> Iterator[Vector]:
+    values = answer.values
+    for start in range(0, len(values), _ROWS):
+        yield np.asarray(values[start : start + _ROWS], dtype=np.float64)
+
+
+def write_deviations(path: Path, parts: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table from its parts, which have the same columns of the same types."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for part in parts:
+            table = pa.table(dict(part))
+            writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()

@@ -22,12 +22,10 @@ from gridveil.errors import InputError, LedgerError, PlanWarning, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
 from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_place, unnamed
 from gridveil.privacy.noise import NoiseSource
-from gridveil.privacy.record import neighbour_json
 from gridveil.privacy.statement import Statement
-from gridveil.privacy.words import WEAK, show_adjacency
-from gridveil.release.answers import ANSWERS_FILE, write_answers
-from gridveil.release.bundle import Writer, write_bundle
-from gridveil.report.page import Section, Snippet, certainty, report_page, table_snippets
+from gridveil.privacy.words import WEAK, certainty, neighbour_json, show_adjacency, show_certainty
+from gridveil.release.bundle import ANSWERS_FILE, Writer, write_answers, write_bundle
+from gridveil.report.page import Section, Snippet, report_page, table_snippets
 
 REPORT_FILE = "report.html"
 
@@ -232,10 +230,10 @@ class Plan(ABC, Generic[R]):
         """
         if self.terms.epsilon <= WEAK:
             return ()
+        sure = show_certainty(certainty(self.terms.epsilon))
         return (
             f"Epsilon {show_exact(self.terms.epsilon)} is next to no protection: an even guess "
-            f"between two neighbours may become {certainty(self.terms.epsilon)} sure. Use 1, or a "
-            "few at most.",
+            f"between two neighbours may become {sure} sure. Use 1, or a few at most.",
         )
 
     @property

@@ -6,20 +6,21 @@ the truth) it does not claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gridveil.errors import InputError, reason, show_exact
 from gridveil.privacy.adjacency import steps_over
+from gridveil.privacy.record import Vector
 from gridveil.privacy.schema import read_json, schema_problems
 from gridveil.privacy.statement import SCHEMA_VERSION, STATEMENT_FILE, Statement
-from gridveil.privacy.strength import Level, strength_of
-from gridveil.privacy.words import show_steps
-from gridveil.release.answers import ANSWERS_FILE, wrong_answers
-from gridveil.release.bundle import OWNER_MARK, sha256_of
+from gridveil.privacy.words import Level, show_steps
+from gridveil.release.bundle import ANSWERS_FILE, OWNER_MARK, sha256_of
 
 _SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it
 
@@ -201,7 +202,7 @@ def _validity(statement: Statement) -> Iterator[Finding]:
         return
     yield Finding("guarantee", statement.dp_valid, " ".join(statement.in_words))
     if statement.dp_valid:
-        found = strength_of(statement)
+        found = statement.strength
         text = f"{found.name}. {found.headline}. {found.reason}"
         yield Finding("strength", True, text, found.level)
 
@@ -225,3 +226,58 @@ def _charge(body: dict[str, Any]) -> Finding:
         f"{ledger['hash'][:12]}); {show_exact(Fraction(ledger['spent_so_far']))} spent on "
         f"{ledger['dataset']!r} so far, for steps of {show_steps(ledger)}.",
     )
+
+
+# -- the noisy answers ---------------------------------------------------------------------------
+
+
+def wrong_answers(path: Path, mechanisms: Sequence[dict[str, Any]]) -> list[str]:
+    """What does not fit the statement's mechanisms: how many numbers, their scales, their grids."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    counts = [0] * len(mechanisms)
+    wrong: dict[str, None] = {}
+    try:
+        with pq.ParquetFile(path) as opened:
+            for batch in opened.iter_batches(columns=["mechanism", "place", "value", "scale"]):
+                number, place, value, scale = (
+                    np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64)
+                    for name in batch.schema.names
+                )
+                for one in np.unique(number).astype(np.int64).tolist():
+                    if not 0 <= one < len(mechanisms):
+                        wrong[f"mechanism {one} is not in the statement"] = None
+                        continue
+                    mine = number == one
+                    order = np.arange(counts[one], counts[one] + int(mine.sum()))
+                    if not np.array_equal(place[mine], order):
+                        wrong[f"numbers of mechanism {one} are out of order"] = None
+                    counts[one] += int(mine.sum())
+                    if not _fits(mechanisms[one], value[mine], scale[mine]):
+                        wrong[f"an answer of mechanism {one} does not have its noise"] = None
+    except (pa.ArrowException, OSError, ValueError, KeyError):
+        return [f"{path.name} can't be read"]
+    for one, (count, mechanism) in enumerate(zip(counts, mechanisms, strict=True)):
+        if count != _numbers(mechanism):
+            wrong[f"mechanism {one} has {count:,} numbers for {_numbers(mechanism):,}"] = None
+    return list(wrong)
+
+
+def _numbers(mechanism: dict[str, Any]) -> int:
+    return 1 if _is_choice(mechanism) else int(mechanism["size"])
+
+
+def _is_choice(mechanism: dict[str, Any]) -> bool:
+    return str(mechanism["noise"]).startswith("noisy max")
+
+
+def _fits(mechanism: dict[str, Any], value: Vector, scale: Vector) -> bool:
+    """Whether numbers are on the public grid, once counted in units of their noise."""
+    if _is_choice(mechanism):
+        return bool(np.isnan(scale).all() and ((value >= 0) & (value < mechanism["size"])).all())
+    if not (np.isfinite(value).all() and (scale > 0).all()):
+        return False
+    steps = value * (float(mechanism["scale"]) / scale) / float(Fraction(mechanism["grid"]))
+    # A number was divided by its factor, and is multiplied again: off by a few roundings.
+    return bool((np.abs(steps - np.rint(steps)) <= 2.0**-49 * np.abs(steps) + 1e-6).all())

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridveil.privacy.adjacency import RELATIVE, relative_steps
+from gridveil.privacy.words import certainty, show_certainty
 
 Floats = NDArray[np.float64]
 
@@ -58,23 +59,6 @@ class Size:
             show_certainty(self.sure),
         )
         return cells if self.known is None else (*cells, f"{self.known:.0%}")
-
-
-def certainty(epsilon: Fraction) -> float:
-    """How sure of one of two values that were equally likely an observer can become."""
-    return 1 / (1 + math.exp(-min(float(epsilon), 700.0)))
-
-
-def show_certainty(sure: float) -> str:
-    """A bound on how sure an observer can become, rounded up: it is said to be the most.
-
-    >>> [show_certainty(certainty(Fraction(epsilon))) for epsilon in (1, 7, 50)]
-    ['73.2%', '99.91%', 'over 99.99%']
-    """
-    if sure > 0.9999:
-        return "over 99.99%"
-    digits = 1 if sure < 0.995 else 2
-    return f"{math.ceil(sure * 10 ** (digits + 2)) / 10**digits:.{digits}f}%"
 
 
 def sizes(

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridveil.privacy.adjacency import RELATIVE, relative_steps
-from gridveil.report.certainty_by_size import Size, certainty, misfit, sizes
+from gridveil.privacy.words import certainty
+from gridveil.report.certainty_by_size import Size, misfit, sizes
 
 _SEVERAL = (2, 5, 10)
 # So many values are a short list, however few entries there are.

@@ -1,8 +1,6 @@
-"""Names from files and numbers, made fit to be shown: on a screen, in a picture."""
+"""Text from files, made fit to be shown: on a screen, in a picture."""
 
 from __future__ import annotations
-
-import math
 
 
 def visible(text: str) -> str:
@@ -28,14 +26,3 @@ def label(text: str) -> str:
     price in \$, not \$\frac{1}\$
     """
     return visible(" ".join(text.split())).replace("$", r"\$")
-
-
-def shown(value: float, digits: int = 4) -> str:
-    """A number for people: so many digits, whatever its size, or a dash if there is none.
-
-    >>> [shown(one) for one in (182277.73, 1234.5, 12.3456, 0.0004321, 0.0, float("nan"))]
-    ['182,278', '1,234', '12.35', '0.0004321', '0', '-']
-    """
-    if not math.isfinite(value):
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"

@@ -10,6 +10,7 @@ functions of this module that they are given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,18 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
 from gridveil.privacy.statement import Statement
-from gridveil.privacy.strength import strength_of
 from gridveil.privacy.words import (
+    certainty,
     largest_factor,
     range_unit,
+    show_certainty,
     show_far,
     show_groups,
     show_step,
     show_steps,
     show_unit,
 )
-from gridveil.report import certainty_by_size as by_size
-from gridveil.report.labels import shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -163,7 +163,7 @@ def report_page(
         statement=statement.body,
         steps=None if ledger is None else show_steps(ledger),
         valid=statement.dp_valid,
-        strength=strength_of(statement),
+        strength=statement.strength,
         words=statement.in_words,
         epsilon=statement.epsilon,
         shares=_shares(statement),
@@ -191,7 +191,7 @@ def owner_page(statement: Statement, sections: Sequence[Section], mark: str) -> 
     return _render(
         "owner.html",
         statement=statement.body,
-        strength=strength_of(statement),
+        strength=statement.strength,
         sections=sections,
         mark=mark,
     )
@@ -207,22 +207,15 @@ def table_snippets(data_files: Sequence[str], **signs: str) -> tuple[Snippet, ..
     )
 
 
-def certainty(epsilon: Fraction) -> str:
-    """How sure an observer can become of one of two values that were equally likely to her.
+def shown(value: float, digits: int = 4) -> str:
+    """A number for people: so many digits, whatever its size, or a dash if there is none.
 
-    >>> certainty(Fraction(1)), certainty(Fraction(7)), certainty(Fraction(50))
-    ('73.2%', '99.91%', 'over 99.99%')
+    >>> [shown(one) for one in (182277.73, 1234.5, 12.3456, 0.0004321, 0.0, float("nan"))]
+    ['182,278', '1,234', '12.35', '0.0004321', '0', '-']
     """
-    return by_size.show_certainty(by_size.certainty(epsilon))
-
-
-def factor(epsilon: Fraction) -> str:
-    """The most that the probability of an outcome changes by, in words.
-
-    >>> factor(Fraction(1))
-    '2.72 times'
-    """
-    return f"{largest_factor(epsilon)} times"
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 @cache
@@ -239,8 +232,8 @@ def _environment() -> Environment:
     environment.filters["exact"] = lambda value: show_exact(Fraction(value))
     environment.filters["step"] = _step
     environment.filters["number"] = shown
-    environment.filters["factor"] = lambda value: factor(Fraction(value))
-    environment.filters["certainty"] = lambda value: certainty(Fraction(value))
+    environment.filters["factor"] = lambda value: f"{largest_factor(Fraction(value))} times"
+    environment.filters["certainty"] = lambda value: show_certainty(certainty(Fraction(value)))
     environment.filters["anchor"] = _anchor
     environment.filters["plain"] = _plain
     environment.filters["sentence"] = lambda text: text[:1].upper() + text[1:]

@@ -24,8 +24,7 @@ from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Range
 from gridveil.privacy.statement import Facts, make_statement
-from gridveil.release.answers import DEVIATIONS_FILE, write_deviations
-from gridveil.release.bundle import Writer
+from gridveil.release.bundle import DEVIATIONS_FILE, Writer, write_deviations
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.page import Section, Snippet

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.release.answers import ANSWERS_FILE, DEVIATIONS_FILE
+from gridveil.release.bundle import ANSWERS_FILE, DEVIATIONS_FILE
 from gridveil.report.charts import Chart
 from gridveil.report.page import Picture, Section, Snippet, Table, table_snippets
 from gridveil.wind.clock import SECONDS, common_step

@@ -8,8 +8,8 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 from gridveil.cli import audit
-from gridveil.cli.outputs import VERDICTS, check_output
-from gridveil.cli.root import app
+from gridveil.cli.commands import app
+from gridveil.cli.output_files import VERDICTS, check_output
 from gridveil.grid import cases
 from gridveil.wind.demo import demo_records
 

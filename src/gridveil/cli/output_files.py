@@ -81,42 +81,6 @@ def check_output(path: Path | None, kind: Kind, inputs: Iterable[Path | str | No
     _refuse_other(target, kind)
 
 
-def check_bundle(
-    folder: Path, inputs: Iterable[Path | str], ledger: Path | str | None, *, force: bool
-) -> Path:
-    """Check, before anything is charged, that a bundle can be written and removes nothing needed.
-
-    Parameters
-    ----------
-    folder
-        The bundle's folder.
-    inputs
-        What the command reads: files, folders, or names of built-in cases.
-    ledger
-        The ledger, as the user gave it.
-    force
-        Whether a bundle that is there may be replaced.
-
-    Raises
-    ------
-    InputError
-        If it can't be written, or would take an input or the ledger away with an older bundle.
-    """
-    from gridveil.privacy.ledger import ledger_place
-    from gridveil.release.bundle import check_target
-
-    target = check_target(folder, force=force)
-    files = [path for one in inputs if os.path.exists(path := _expanded(one))]
-    place = ledger_place(ledger)
-    for one in (*files, *([place] if isinstance(place, Path) else [])):
-        if target.resolve() in Path(os.path.realpath(one)).parents:
-            raise InputError(
-                f"{one} is inside {folder}, and a bundle's folder holds nothing but the bundle.",
-                remedy="Name another folder for the bundle.",
-            )
-    return target
-
-
 def _refuse_inputs(target: Path, inputs: Iterable[Path | str | None]) -> None:
     for one in inputs:
         if one is not None and _same(target, _expanded(one)):

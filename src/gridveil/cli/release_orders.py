@@ -1,34 +1,41 @@
 """What both release commands do: plan, ask if it is unusual, charge, run, write, say what it cost.
 
-An audit may listen to a release command: whoever calls the commands from Python passes a noise
-source in click's context, ``app([...], obj=Listening(noise))``. Nothing that a user can type leads
-there: an ordinary run has no such object, and draws secure noise.
+`Order.carry_out` calls back into its command to plan and to say what was released. An audit may
+listen: whoever calls the commands from Python passes a noise source in click's context,
+``app([...], obj=Listening(noise))``. Nothing that a user can type leads there: an ordinary run has
+no such object, and draws secure noise.
 
-`Order.carry_out` calls back into its command to plan and to say what was released.
+Options that the methods have come from their classes: what each means, which values it takes and
+what its default is are not written down again here. The decorator `takes_options_of` calls back
+into its command once these options are gathered.
 """
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from gridveil.cli.console import err, out, plain, print_json, steps
-from gridveil.cli.outputs import check_bundle
 from gridveil.cli.release_toml import public_part
 from gridveil.errors import InputError, LedgerWarning, PlanWarning, show_exact
+from gridveil.release.options import About, Options, show_value
 
 if TYPE_CHECKING:
     from gridveil.privacy.account import Account
     from gridveil.privacy.ledger import Address, Charge
     from gridveil.privacy.noise import NoiseSource
     from gridveil.release.plan import Plan, Progress, Release
+
 
 R = TypeVar("R", bound="Release")
 
@@ -115,9 +122,12 @@ class Order:
     @classmethod
     def of(cls, kind: str, ctx: typer.Context, inputs: Sequence[Path | str]) -> Order:
         """The order that was typed for a release command, which reads these inputs."""
+        from gridveil.release.bundle import check_target
+
         typed = ctx.params
+        kept = _kept(inputs, typed["ledger"])
         return cls(
-            target=check_bundle(typed["output"], inputs, typed["ledger"], force=typed["force"]),
+            target=check_target(typed["output"], force=typed["force"], keep=kept),
             noise=ctx.obj.noise if isinstance(ctx.obj, Listening) else None,
             request=public_part(kind, ctx),
             **{name: typed[name] for name in _TYPED},
@@ -273,3 +283,103 @@ def _charge(account: Account) -> tuple[Charge, Path | Address]:
     assert account.charge is not None
     place = account.ledger.place
     return account.charge, place.absolute() if isinstance(place, Path) else place
+
+
+def _kept(inputs: Sequence[Path | str], ledger: Path | str | None) -> list[Path]:
+    """What a bundle must not replace: the files that the command reads, and the ledger's."""
+    from gridveil.privacy.ledger import ledger_place
+
+    # Not Path.expanduser, which raises if there is no such user.
+    named = [Path(os.path.expanduser(one)).absolute() for one in inputs]
+    place = ledger_place(ledger)
+    files = [one for one in named if os.path.exists(one)]  # the others are names of built-in cases
+    return [*files, place] if isinstance(place, Path) else files
+
+
+# -- options of the methods ----------------------------------------------------------------------
+
+Methods = Mapping[str, type[Options]]
+
+_TAKES = "options"  # the command's parameter that gets what was typed
+
+
+def takes_options_of(methods: Methods) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option ``--margin`` for every ``margin`` of its methods.
+
+    The command has a parameter ``options`` in their place, which gets the texts that were typed.
+    """
+    known, flags = _known(methods), _flags(methods)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            texts = {name: given.pop(name) for name in known}
+            texts |= {name: "yes" for name in flags if texts[name]}
+            command(**given, **{_TAKES: {n: text for n, text in texts.items() if text is not None}})
+
+        hints = get_type_hints(command, include_extras=True)
+        made = []
+        for one in inspect.signature(command).parameters.values():
+            if one.name == _TAKES:
+                made += [_parameter(name, words, name in flags) for name, words in known.items()]
+            else:
+                kind = inspect.Parameter.KEYWORD_ONLY
+                made.append(one.replace(annotation=hints[one.name], kind=kind))
+        with_options.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in made}
+        return with_options
+
+    return decorate
+
+
+def read_options(methods: Methods, method: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """What was typed as values; one of another method too, which the plan then refuses.
+
+    Raises
+    ------
+    InputError
+        For a text that can't be read.
+    """
+    found = {}
+    for name, text in texts.items():
+        having = [one for one, kind in methods.items() if name in kind.about()]
+        chosen = methods[method if method in having else having[0]]
+        found[name] = chosen.read(name, text)
+    return found
+
+
+def _known(methods: Methods) -> dict[str, str]:
+    """Every option of the methods with its help: which methods have it, meaning and default."""
+    about: dict[str, dict[str, About]] = {}
+    defaults: dict[str, dict[str, str]] = {}
+    for method, kind in methods.items():
+        for name, one in kind.about().items():
+            about.setdefault(name, {})[method] = one
+            default = show_value(kind.default(name)) if one.default is None else one.default
+            defaults.setdefault(name, {})[method] = default
+    found = {}
+    for name, by_method in about.items():
+        first = next(iter(by_method.values()))
+        where = "" if len(by_method) == len(methods) else ", ".join([*by_method, *first.parameters])
+        said = set(defaults[name].values())
+        each = "; ".join(f"{method}: {words}" for method, words in defaults[name].items())
+        default = said.pop() if len(said) == 1 else each
+        found[name] = f"{where}: {first.help}" if where else first.help
+        found[name] = f"{found[name][0].upper()}{found[name][1:]}. Default: {default}."
+    return found
+
+
+def _flags(methods: Methods) -> set[str]:
+    """Options that are off by default, and on if they are named."""
+    kinds = methods.values()
+    return {name for kind in kinds for name in kind.about() if kind.default(name) is False}
+
+
+def _parameter(name: str, words: str, flag: bool) -> inspect.Parameter:
+    option = typer.Option(f"--{name.replace('_', '-')}", help=words, show_default=False)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[bool | None if flag else str | None, option],
+    )

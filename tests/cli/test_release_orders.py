@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from gridveil.auditing.transcript import Recorder
 from gridveil.auditing.triangle import triangle_text
+from gridveil.cli.commands import app
 from gridveil.cli.grid_release import release as grid_release
-from gridveil.cli.releasing import Listening
-from gridveil.cli.root import app
+from gridveil.cli.release_orders import Listening
 from gridveil.cli.wind import release as wind_release
 
 ARGUMENTS = {
