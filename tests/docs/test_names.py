@@ -80,7 +80,7 @@ def test_notebooks_use_public_names(path):
         ("from gridveil.wind.rows import ArrayRows", ["gridveil.wind.rows"]),
         ("from gridveil.wind import Fit", ["Fit"]),
         ("import gridveil.report", ["gridveil.report"]),
-        ("import gridveil as gv\ngv.grid.io.fates", ["gridveil.grid.io"]),
+        ("import gridveil as gv\ngv.grid.io.released_columns", ["gridveil.grid.io"]),
         ("import gridveil as gv\ngv.release", ["gridveil.release"]),
         ("import gridveil as gv\ngv.grid.cases.rts96().branches.capacity", []),
     ],

@@ -30,9 +30,9 @@ from pandas.api.types import is_scalar
 
 from gridveil import grid
 from gridveil.errors import InputError
-from gridveil.grid.io.fate_table import KEPT
 from gridveil.grid.io.matpower import tables_of
 from gridveil.grid.io.matpower.tables import COLUMNS
+from gridveil.grid.io.released_columns.table import KEPT
 
 PARAMETERS = ("capacity", "load", "generator_limit", "cost")
 RANGES = {"capacity": (0.001, 1e6), "load": (-5e4, 5e4)}

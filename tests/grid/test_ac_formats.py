@@ -15,7 +15,7 @@ from gridveil.auditing.operator_files import write_raw
 from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.grid import Certified, read_case, sample_population, solve_ac
-from gridveil.grid.io.powsybl.tables import build
+from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import Tree, parse
 from gridveil.grid.opf.ac.check import flows
 from gridveil.grid.opf.ac.numbers import ac_numbers

@@ -12,10 +12,10 @@ from grid.making import even_dispatch, pglib, pglib_names
 from support.sizes import FULL
 
 from gridveil.grid import read_case
-from gridveil.grid.io.fate_table import KEPT, RULES
-from gridveil.grid.io.fate_words import EVERY
-from gridveil.grid.io.fates import changes, copied, fate_of
 from gridveil.grid.io.pandapower.release import put_dispatch
+from gridveil.grid.io.released_columns import changes, copied, fate_of
+from gridveil.grid.io.released_columns.reasons import EVERY
+from gridveil.grid.io.released_columns.table import KEPT, RULES
 from gridveil.grid.model.parameters import PARAMETERS
 
 pytestmark = [
@@ -137,7 +137,7 @@ Everything that is neither private nor computed from private values, in every fo
 of what is not as in the source, with the reason, is in the statement (`settings`, `changed
 columns`), in the report and on the screen. A column that is not on this page is dropped, since it
 may copy a private value, and listed too. This page is made from the table that the writers follow
-(`gridveil.grid.io.fate_table`).
+(`gridveil.grid.io.released_columns.table`).
 
 - *released*: with noise. *rewritten*: made from public and released data. *dropped*: not in the
   file, or a neutral number.

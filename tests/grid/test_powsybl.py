@@ -18,7 +18,7 @@ from gridveil import grid
 from gridveil.errors import InputError
 from gridveil.grid.io import powsybl as fmt
 from gridveil.grid.io import read_case
-from gridveil.grid.io.powsybl.tables import build
+from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import Tree, text_of
 from gridveil.grid.model.checks import check
 

@@ -288,7 +288,7 @@ def _described(made: GridRelease) -> tuple[str, list[str]]:
     import numpy as np
     from rich.markup import escape
 
-    from gridveil.grid.io.fates import lines
+    from gridveil.grid.io.released_columns import lines
     from gridveil.grid.report import left_out_words, served_words
 
     found, size = [], made.population.size

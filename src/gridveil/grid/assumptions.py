@@ -15,7 +15,7 @@ import numpy as np
 
 from gridveil.errors import show_exact
 from gridveil.grid.io import network_suffix
-from gridveil.grid.io.fates import lines
+from gridveil.grid.io.released_columns import lines
 from gridveil.grid.methods.base import Prepared
 from gridveil.grid.model.adequacy import hopeless
 from gridveil.grid.model.covariates import public_facts

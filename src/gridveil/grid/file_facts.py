@@ -1,7 +1,7 @@
 """What a network's file is, what could be private in it, and what a release would have of it.
 
-From the table that writers follow (`fate_table`) and the columns that the file has. How many values
-there are of a parameter is public in a release of it, too.
+From the table that writers follow (`released_columns.table`) and the columns that the file has. How
+many values there are of a parameter is public in a release of it, too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridveil.grid.io import SUFFIXES, Source, module_of
-from gridveil.grid.io.fates import Change, changes, fate_of, lines
+from gridveil.grid.io.released_columns import Change, changes, fate_of, lines
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gridveil.grid.congestion import Congestion
-from gridveil.grid.io.fates import CHANGED
+from gridveil.grid.io.released_columns import CHANGED
 from gridveil.grid.methods.base import Method, Outcome, Task
 from gridveil.grid.model.declarations import UNLIMITED_ABOVE, Declared
 from gridveil.grid.model.parameters import public_beside

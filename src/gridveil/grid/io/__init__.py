@@ -18,7 +18,7 @@ Elements that are not `protected` keep what only that parameter would have dropp
 private number remains in a public network.
 
 A format that has `strip` also has ``columns(data)``: the tables and columns of a file, from which
-`fates` lists those that a release changes.
+`released_columns` lists those that a release changes.
 
 ``models(data)`` returns the models that a file itself contains and a release may serve, as arrays
 of a population, or None; PyPSA has it (its snapshots).

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
 from gridveil.grid.io import Source, module_of, strip_source
-from gridveil.grid.io import populations as files
+from gridveil.grid.io import population_file as files
 from gridveil.grid.model.adequacy import inadequate, misshapen, unusable
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.declarations import Declared

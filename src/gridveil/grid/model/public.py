@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from gridveil.errors import InputError, SealedError
 from gridveil.grid.io import Protected, Source, module_of, strip_source
 from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
-from gridveil.grid.io.fates import Change, changes
+from gridveil.grid.io.released_columns import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import (

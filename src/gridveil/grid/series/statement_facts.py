@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
-from gridveil.grid.io.fates import CHANGED
+from gridveil.grid.io.released_columns import CHANGED
 from gridveil.grid.model.public import PublicNetwork
 from gridveil.grid.series.options import Series
 from gridveil.grid.series.serve_hours import Served

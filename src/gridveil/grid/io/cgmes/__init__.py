@@ -5,8 +5,8 @@ its XIIDM: the same buses, branches and capacities. The CGMES files themselves a
 
 - **for their owner**: every profile as it was, with changed numbers in it;
 - **for a release**: the profiles EQ, SSH and TP, and those of boundaries, built resource by
-  resource from the allow-list of `fates`. States (SV), diagrams and dynamics are left out. The zip
-  file has no times and no compression. Elements are in the order of the source.
+  resource from the allow-list of `released_columns`. States (SV), diagrams and dynamics are left
+  out. The zip file has no times and no compression. Elements are in the order of the source.
 
 All limits of a line (`OperationalLimit` of its terminals, or of itself) are one capacity, loads are
 the powers of the SSH profile (or those of EQ), generator limits are those of generating units. A
@@ -32,15 +32,6 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, powsybl, protected_elements, source_of, unlogged, writable
-from gridveil.grid.io.cgmes.places import (
-    Places,
-    Unplaced,
-    check_shared,
-    load_id,
-    places,
-    put_limits,
-    put_powers,
-)
 from gridveil.grid.io.cgmes.rdf import (
     MODEL,
     RESOURCE,
@@ -55,10 +46,19 @@ from gridveil.grid.io.cgmes.rdf import (
     write_zip,
 )
 from gridveil.grid.io.cgmes.release import profiles, shown
-from gridveil.grid.io.fate_cgmes import KEPT
+from gridveil.grid.io.cgmes.resources import (
+    Places,
+    Unplaced,
+    check_shared,
+    load_id,
+    places,
+    put_limits,
+    put_powers,
+)
 from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
-from gridveil.grid.io.powsybl.tables import build
+from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements, number, put_in_order
+from gridveil.grid.io.released_columns.cgmes import KEPT
 from gridveil.grid.model.checks import Problem
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters
@@ -252,7 +252,7 @@ def write_release(
 
 
 def columns(model: Model) -> dict[str, tuple[str, ...]]:
-    """List the properties of a model, class by class, with the names that `fates` uses."""
+    """List the properties of a model, class by class, as `released_columns` names them."""
     found: dict[str, dict[str, None]] = {}
     rest: dict[str, None] = {}
     for element in (one for profile in model.graph.profiles for one in profile.root):

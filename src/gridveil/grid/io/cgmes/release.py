@@ -1,8 +1,9 @@
 """Build the published profiles of a CGMES model, depending on the private parameters.
 
-New profiles are built resource by resource from the allow-list of `fates`; nothing else is copied.
-Elements with a private number get new ids made from their order, and parts (terminals, limits,
-windings) get ids made from the element that they belong to; references are changed to match.
+New profiles are built resource by resource from the allow-list of `released_columns`; nothing else
+is copied. Elements with a private number get new ids made from their order, and parts (terminals,
+limits, windings) get ids made from the element that they belong to; references are changed to
+match.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from gridveil.grid.io.cgmes.rdf import (
     schema,
     uris,
 )
-from gridveil.grid.io.fate_cgmes import BRANCHES, KEPT, LIMITS, OWNED, UNITS
-from gridveil.grid.io.fate_words import REACH, Rule
-from gridveil.grid.io.fates import copied, fate_of
 from gridveil.grid.io.powsybl.release import LABEL
+from gridveil.grid.io.released_columns import copied, fate_of
+from gridveil.grid.io.released_columns.cgmes import BRANCHES, KEPT, LIMITS, OWNED, UNITS
+from gridveil.grid.io.released_columns.reasons import REACH, Rule
 
 _CHANGERS = "RatioTapChanger PhaseTapChangerLinear PhaseTapChangerSymmetrical "
 _CHANGERS += "PhaseTapChangerAsymmetrical PhaseTapChangerTabular"

@@ -4,9 +4,9 @@ Only plain data is read (see `text`); writing changes single numbers in the orig
 reading and writing an unchanged case gives the same bytes. A release is a new text that is built
 from an allow-list; nothing else is copied.
 
-`fates` says what a release keeps of a case. Of a private cost only the linear term is released. If
-generator limits are private, cost curves lose their first and last point, which are limits of the
-unit in most cases, and extend to the released limits instead.
+`released_columns` says what a release keeps of a case. Of a private cost only the linear term is
+released. If generator limits are private, cost curves lose their first and last point, which are
+limits of the unit in most cases, and extend to the released limits instead.
 
 What is kept is assumed to be public: owners who derived reactances, angle limits, reactive limits
 or inner points from a private parameter must not publish them.
@@ -24,10 +24,10 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, Source, protected_elements
 from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
-from gridveil.grid.io.fates import copied, row_groups
 from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
+from gridveil.grid.io.released_columns import copied, row_groups
 from gridveil.grid.model.checks import Problem, readable
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Floats, Network, with_references
@@ -195,7 +195,7 @@ def _costs(tables: mt.CaseTables, private: Sequence[str], protected: Protected) 
 
 
 def columns(data: Data) -> dict[str, tuple[str, ...]]:
-    """List the columns of a case, table by table, with the names that `fates` uses."""
+    """List the columns of a case, table by table, as `released_columns` names them."""
     tables = tables_of(data)
     found = {
         table: (*mt.COLUMNS[table][: getattr(tables, table).shape[1]],)

@@ -12,14 +12,14 @@ What is read, in pandapower's terms (its own ``rundcopp`` uses the same):
   service. A line or transformer without ``max_loading_percent`` has no limit.
 - **costs**: ``poly_cost`` and ``pwl_cost`` of active power.
 
-- **three-winding transformers** are three branches without limits and a bus (`star`). DC lines and
-  storages are public and constant, at their ``p_mw``.
+- **three-winding transformers** are three branches without limits and a bus (`transformers`). DC
+  lines and storages are public and constant, at their ``p_mw``.
 
-Wards, motors and the like are refused. Controllers are left out (see `others`). Profiles become
-models on request (see `profiles`), and are not in the released net.
+Wards, motors and the like are refused. Controllers are left out (see `other_elements`). Profiles
+become models on request (see `profiles`), and are not in the released net.
 
-`fates` says what a release keeps, and what happens to every other column. If capacities are
-private, a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the
+`released_columns` says what a release keeps, and what happens to every other column. If capacities
+are private, a line has its whole impedance and charging on a length of 1 km, and max_i_ka from the
 released capacity at 100% loading; a transformer is one unit on the net's base, with
 max_loading_percent from the released capacity. A bus's released load is in the first of its loads.
 Elements with a private number lose their names, since people write ratings into them.
@@ -63,7 +63,7 @@ from gridveil.grid.io.pandapower.release import (
     set_points,
     strip,
 )
-from gridveil.grid.io.pandapower.tables import (
+from gridveil.grid.io.pandapower.to_network import (
     build,
     bus_facts,
     coordinates,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridveil.grid.io.pandapower.columns import (
+from gridveil.grid.io.pandapower.other_elements import present
+from gridveil.grid.io.pandapower.read_columns import (
     BRANCH_TABLES,
     UNLIMITED_MVA,
     column,
@@ -23,9 +24,7 @@ from gridveil.grid.io.pandapower.columns import (
     places,
     whole,
 )
-from gridveil.grid.io.pandapower.others import present
-from gridveil.grid.io.pandapower.star import star_branches, star_names
-from gridveil.grid.io.pandapower.trafo import trafo_values
+from gridveil.grid.io.pandapower.transformers import star_branches, star_names, trafo_values
 from gridveil.grid.model.network import Bools, Branches, Buses, Floats
 from gridveil.grid.model.two_ports import two_ports
 

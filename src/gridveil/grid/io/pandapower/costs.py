@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pandapower.columns import UNIT_TABLES, column, fixed, rows
+from gridveil.grid.io.pandapower.read_columns import UNIT_TABLES, column, fixed, rows
 from gridveil.grid.model.network import Floats, Generators
 
 POLYNOMIAL = ("cp2_eur_per_mw2", "cp1_eur_per_mw", "cp0_eur")

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pandapower.columns import (
+from gridveil.grid.io.pandapower.costs import read_costs, write_costs
+from gridveil.grid.io.pandapower.read_columns import (
     BRANCH_TABLES,
     UNIT_TABLES,
     UNLIMITED_MVA,
@@ -19,8 +20,7 @@ from gridveil.grid.io.pandapower.columns import (
     places,
     rows,
 )
-from gridveil.grid.io.pandapower.costs import read_costs, write_costs
-from gridveil.grid.io.pandapower.tables import bus_places
+from gridveil.grid.io.pandapower.to_network import bus_places
 from gridveil.grid.model.network import Network
 
 

@@ -17,9 +17,9 @@ import pandas as pd
 
 from gridveil.errors import InputError
 from gridveil.grid.io import real
-from gridveil.grid.io.pandapower.columns import UNIT_TABLES, column, fixed_loads, places, rows
-from gridveil.grid.io.pandapower.tables import bus_places
-from gridveil.grid.io.snapshots import chosen
+from gridveil.grid.io.pandapower.read_columns import UNIT_TABLES, column, fixed_loads, places, rows
+from gridveil.grid.io.pandapower.to_network import bus_places
+from gridveil.grid.io.snapshot_choice import chosen
 from gridveil.grid.model.network import Floats
 
 _WHAT = "pandapower net"

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pandapower.columns import (
+from gridveil.grid.io.pandapower.other_elements import constant_power, present
+from gridveil.grid.io.pandapower.read_columns import (
     NO_LIMIT_MW,
     column,
     fixed,
@@ -24,7 +25,6 @@ from gridveil.grid.io.pandapower.columns import (
     places,
     rows,
 )
-from gridveil.grid.io.pandapower.others import constant_power, present
 from gridveil.grid.model.checks import Problem
 from gridveil.grid.model.network import Floats, Generators
 

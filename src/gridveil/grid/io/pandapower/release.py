@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from gridveil.grid.io import Protected, coarse, unlogged
-from gridveil.grid.io.fate_table import KEPT
-from gridveil.grid.io.fates import copied, row_groups
-from gridveil.grid.io.pandapower.columns import (
+from gridveil.grid.io.pandapower.costs import unit_places
+from gridveil.grid.io.pandapower.other_elements import OTHERS, present
+from gridveil.grid.io.pandapower.read_columns import (
     BRANCH_TABLES,
     UNLIMITED_MVA,
     column,
@@ -25,10 +25,10 @@ from gridveil.grid.io.pandapower.columns import (
     rows,
     text,
 )
-from gridveil.grid.io.pandapower.costs import unit_places
-from gridveil.grid.io.pandapower.others import OTHERS, present
-from gridveil.grid.io.pandapower.star import stars_on_base
-from gridveil.grid.io.pandapower.tables import build, bus_places
+from gridveil.grid.io.pandapower.to_network import build, bus_places
+from gridveil.grid.io.pandapower.transformers import stars_on_base
+from gridveil.grid.io.released_columns import copied, row_groups
+from gridveil.grid.io.released_columns.table import KEPT
 from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators
 from gridveil.grid.model.parameters import check_parameters
 
@@ -121,7 +121,7 @@ def _stripped(net: Any, private: Sequence[str], protected: Protected) -> Any:
 
 
 def columns(net: Any) -> dict[str, tuple[str, ...]]:
-    """List the columns of all tables that are not empty, with the names that `fates` uses."""
+    """List the columns of all tables that are not empty, as `released_columns` names them."""
     found: dict[str, tuple[str, ...]] = {}
     rest: list[str] = []
     for name, value in net.items():

@@ -17,9 +17,9 @@ Shunts draw the power of their conductance. For AC power flow taps and sections 
 they are; converter stations and static var compensators that regulate a voltage inject any reactive
 power within their limits.
 
-A release is XIIDM, whatever the source's format: a new file, built from the allow-list of `fates`
-by this package. pypowsybl's own writers are never used for it: properties, aliases and extensions
-would still contain the original values.
+A release is XIIDM, whatever the source's format: a new file, built from the allow-list of
+`released_columns` by this package. pypowsybl's own writers are never used for it: properties,
+aliases and extensions would still contain the original values.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from gridveil.grid.io.dispatch import (
     released_dispatch,
     without_reactive_copies,
 )
-from gridveil.grid.io.powsybl import constants
+from gridveil.grid.io.powsybl import constant_elements
 from gridveil.grid.io.powsybl.branches import duration, limits_of
-from gridveil.grid.io.powsybl.crossed import Limits, put_back, uncrossed
+from gridveil.grid.io.powsybl.crossed_limits import Limits, put_back, uncrossed
 from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
-from gridveil.grid.io.powsybl.tables import build
+from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, number, parse, text_of
 from gridveil.grid.model.checks import Problem, readable
 from gridveil.grid.model.network import Floats, Network
@@ -180,7 +180,7 @@ def set_points(tree: Tree) -> Floats:
 
 def ac_gaps(tree: Tree) -> list[Problem]:
     """List the elements of which AC power flow needs more than is read."""
-    return constants.ac_gaps(tree.root)
+    return constant_elements.ac_gaps(tree.root)
 
 
 def bus_facts(tree: Tree) -> dict[str, NDArray[Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import Ratios
 from gridveil.grid.io.powsybl.branches import Limited, duration, limits_of
-from gridveil.grid.io.powsybl.tables import Layout
+from gridveil.grid.io.powsybl.to_network import Layout
 from gridveil.grid.io.powsybl.tree import number
 from gridveil.grid.model.network import Bools, Floats, Network
 

@@ -1,7 +1,8 @@
 """Build the part of an XIIDM tree that may be published, depending on the private parameters.
 
-The new tree is built element by element from the allow-list of `fates`; nothing else is copied.
-Elements with a private number get new ids from their order, and references are changed to match.
+The new tree is built element by element from the allow-list of `released_columns`; nothing else is
+copied. Elements with a private number get new ids from their order, and references are changed to
+match.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gridveil.grid.io import Protected
-from gridveil.grid.io.fate_table import KEPT
-from gridveil.grid.io.fates import copied
 from gridveil.grid.io.powsybl.edit import drop_limits
-from gridveil.grid.io.powsybl.tables import Layout, build
+from gridveil.grid.io.powsybl.to_network import Layout, build
 from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, XIIDM, Tree, number
+from gridveil.grid.io.released_columns import copied
+from gridveil.grid.io.released_columns.table import KEPT
 from gridveil.grid.model.parameters import check_parameters
 
 CARRIERS = {
@@ -54,7 +55,7 @@ def strip(tree: Tree, parameters: str | Sequence[str], protected: Protected | No
 
 
 def columns(tree: Tree) -> dict[str, tuple[str, ...]]:
-    """List the attributes of a tree, element by element, with the names that `fates` uses."""
+    """List the attributes of a tree, element by element, as `released_columns` names them."""
     found: dict[str, dict[str, None]] = {}
     rest: dict[str, None] = {}
     for element in tree.root.iter():

@@ -9,15 +9,15 @@ What is read:
 - **branches**: BRANCH, then windings of TRANSFORMER (one entry for a transformer with two, three
   for one with three). The capacity is the first rating; 0 is no limit.
 
-DC lines are public and carry their set power, less the losses that `constants` computes. In AC
-power flow two-terminal ones draw the reactive power of their firing angles, VSC lines are refused,
-and FACTS devices at one bus inject Mvar within their SHMX at the lowest voltage of the bus. Series
-FACTS devices, switching devices, multi-terminal DC lines, GNE devices and induction machines are
-refused.
+DC lines are public and carry their set power, less the losses that `constant_elements` computes. In
+AC power flow two-terminal ones draw the reactive power of their firing angles, VSC lines are
+refused, and FACTS devices at one bus inject Mvar within their SHMX at the lowest voltage of the
+bus. Series FACTS devices, switching devices, multi-terminal DC lines, GNE devices and induction
+machines are refused.
 
 Writing changes single numbers in the original text. A release is a new text from the allow-list of
-`fates`: all ratings of a line are its released capacity (times public ratios), and transformers'
-impedances relative to ratings are converted to the system's base.
+`released_columns`: all ratings of a line are its released capacity (times public ratios), and
+transformers' impedances relative to ratings are converted to the system's base.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from gridveil.errors import InputError
 from gridveil.grid.io import Source, protected_elements
 from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.psse.release import columns, published_impedance, strip
-from gridveil.grid.io.psse.rows import Rows
-from gridveil.grid.io.psse.tables import Layout, ac_gaps, build
-from gridveil.grid.io.psse.text import Field, RawText, Record, layout, scan
+from gridveil.grid.io.psse.text import Field, RawText, Record, Rows, layout, scan
+from gridveil.grid.io.psse.to_network import Layout, ac_gaps, build
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.grid.io import numbered, over
-from gridveil.grid.io.psse.rows import Rows, bus_of
-from gridveil.grid.io.psse.text import RawText, Record
+from gridveil.grid.io.psse.text import RawText, Record, Rows, bus_of
 from gridveil.grid.model.network import Branches
 
 _LEAST_X = 1e-4

@@ -6,17 +6,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from gridveil.grid.io import Protected, coarse
-from gridveil.grid.io.fate_table import KEPT
-from gridveil.grid.io.fates import copied
 from gridveil.grid.io.psse.branches import pairs_of
-from gridveil.grid.io.psse.rows import Rows
-from gridveil.grid.io.psse.tables import Layout, build
-from gridveil.grid.io.psse.text import ORDER, Field, RawText, Record, layout, scan
+from gridveil.grid.io.psse.text import ORDER, Field, RawText, Record, Rows, layout, scan
+from gridveil.grid.io.psse.to_network import Layout, build
+from gridveil.grid.io.released_columns import copied
+from gridveil.grid.io.released_columns.table import KEPT
 from gridveil.grid.model.network import Bools, Branches
 from gridveil.grid.model.parameters import check_parameters
 
 NUMBERS = ("TWODC", "IMPCOR", "MSLINE", "SWSHUNT")
-"""Sections that keep all their numbers; `fates` does not name each column."""
+"""Sections that keep all their numbers; `released_columns` does not name each column."""
 _LISTS = ("AREA", "ZONE", "OWNER")
 _NAMED = ("TWODC", "VSCDC", "FACTS")
 _TEXTS = {"NAME", "ID", "CKT", "VECGRP", "LOADTYPE"}
@@ -63,7 +62,7 @@ def strip(
 
 
 def columns(raw: RawText) -> dict[str, tuple[str, ...]]:
-    """List the fields of a case, section by section, with the names that `fates` uses."""
+    """List the fields of a case, section by section, as `released_columns` names them."""
     found: dict[str, tuple[str, ...]] = {}
     rest = ["titles", "comments"]
     known = layout(raw.version)

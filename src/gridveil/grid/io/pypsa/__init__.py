@@ -18,15 +18,15 @@ scenarios are refused. Shunt impedances are left out, as in ``optimize``, and so
 constraints; those of primary energy stay in the file.
 
 A network with several snapshots is read at the one that the caller names, or at several of them
-(see `snapshots`). Series of availability (p_max_pu, p_min_pu) are public. If generator limits are
-private, the series are not part of them: limits are then read at full availability, on request, and
-the series stay in the file with the released limits.
+(see `snapshot_models`). Series of availability (p_max_pu, p_min_pu) are public. If generator limits
+are private, the series are not part of them: limits are then read at full availability, on request,
+and the series stay in the file with the released limits.
 
-`fates` says what a release keeps, and what happens to every other attribute. A release has one
-snapshot, with the values of all series at it, or the snapshots that were read. If capacities are
-private, a line has s_nom from the released capacity; a transformer is on 1 MVA, with s_max_pu from
-the released capacity. Elements with a private number are named by their order, since people write
-ratings into names; others keep their names.
+`released_columns` says what a release keeps, and what happens to every other attribute. A release
+has one snapshot, with the values of all series at it, or the snapshots that were read. If
+capacities are private, a line has s_nom from the released capacity; a transformer is on 1 MVA, with
+s_max_pu from the released capacity. Elements with a private number are named by their order, since
+people write ratings into names; others keep their names.
 
 Resistance and reactance of a line are public. Their ratio reveals a line's type, if it is from a
 catalogue, and with it the type's rating.
@@ -50,15 +50,15 @@ from gridveil.grid.io import (
     writable,
 )
 from gridveil.grid.io.dispatch import without_reactive_copies
-from gridveil.grid.io.pypsa import snapshots as several
-from gridveil.grid.io.pypsa.columns import Snapshot, bus_facts, coordinates
+from gridveil.grid.io.pypsa import snapshot_models as several
 from gridveil.grid.io.pypsa.edit import put
+from gridveil.grid.io.pypsa.loads_over_time import load_names, load_places, load_series, put_series
 from gridveil.grid.io.pypsa.reactive import ac_gaps
+from gridveil.grid.io.pypsa.read_columns import Snapshot, bus_facts, coordinates
 from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
-from gridveil.grid.io.pypsa.series import load_names, load_places, load_series, put_series
-from gridveil.grid.io.pypsa.snapshots import models
-from gridveil.grid.io.pypsa.tables import build
-from gridveil.grid.io.snapshots import chosen
+from gridveil.grid.io.pypsa.snapshot_models import models
+from gridveil.grid.io.pypsa.to_network import build
+from gridveil.grid.io.snapshot_choice import chosen
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pypsa.columns import (
+from gridveil.grid.io.pypsa.read_columns import (
     AVAILABILITY,
     BRANCHES,
     Snapshot,
@@ -17,7 +17,7 @@ from gridveil.grid.io.pypsa.columns import (
     static,
     values,
 )
-from gridveil.grid.io.pypsa.tables import per_unit
+from gridveil.grid.io.pypsa.to_network import per_unit
 from gridveil.grid.model.network import Network
 
 

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gridveil.grid.io.pypsa.columns import Snapshot, active_ones, numbers, places, static, values
+from gridveil.grid.io.pypsa.read_columns import (
+    Snapshot,
+    active_ones,
+    numbers,
+    places,
+    static,
+    values,
+)
 from gridveil.grid.model.checks import Problem
 from gridveil.grid.model.network import Floats
 

@@ -12,10 +12,8 @@ import pandas as pd
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, coarse, real, unlogged
-from gridveil.grid.io.fate_table import KEPT
-from gridveil.grid.io.fates import copied, row_groups
-from gridveil.grid.io.pypsa import snapshots
-from gridveil.grid.io.pypsa.columns import (
+from gridveil.grid.io.pypsa import snapshot_models
+from gridveil.grid.io.pypsa.read_columns import (
     AVAILABILITY,
     BRANCHES,
     SHARES,
@@ -26,7 +24,9 @@ from gridveil.grid.io.pypsa.columns import (
     static,
     values,
 )
-from gridveil.grid.io.pypsa.tables import build, per_unit
+from gridveil.grid.io.pypsa.to_network import build, per_unit
+from gridveil.grid.io.released_columns import copied, row_groups
+from gridveil.grid.io.released_columns.table import KEPT
 from gridveil.grid.model.network import Bools, Branches
 from gridveil.grid.model.parameters import check_parameters
 
@@ -44,7 +44,7 @@ def strip(
 ) -> Snapshot:
     """Make a new network with only what the allow-lists of all `parameters` contain."""
     private = check_parameters(parameters)
-    snapshots.check_private(data, private)
+    snapshot_models.check_private(data, private)
     if "generator_limit" in private and not data.several:
         _refuse_availability(data)
     bare = importlib.import_module("pypsa").Network(snapshots=list(data.labels))
@@ -172,11 +172,11 @@ def _keep_series(data: Snapshot, bare: Any, private: Sequence[str]) -> None:
         {name: real(weights[name], f"Weighting {name}") for name in bare.snapshot_weightings},
         bare.snapshots,
     )
-    bare.meta = {snapshots.META: True}
+    bare.meta = {snapshot_models.META: True}
 
 
 def columns(data: Snapshot) -> dict[str, tuple[str, ...]]:
-    """List the attributes of all components that are not empty, with the names `fates` uses."""
+    """List the attributes of components that are not empty, as `released_columns` names them."""
     found: dict[str, tuple[str, ...]] = {}
     rest: list[str] = ["name", "meta", "crs", "snapshot", "objective"]
     series: list[str] = []

@@ -10,9 +10,8 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import numbered
 from gridveil.grid.io.psse.branches import branches, table_of
-from gridveil.grid.io.psse.constants import ac_problems, constants, series_devices
-from gridveil.grid.io.psse.rows import Rows, bus_of
-from gridveil.grid.io.psse.text import RawText, Record
+from gridveil.grid.io.psse.constant_elements import ac_problems, constants, series_devices
+from gridveil.grid.io.psse.text import RawText, Record, Rows, bus_of
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Buses, Generators, Network, with_references
 from gridveil.grid.model.tables import FREE_VOLTAGE

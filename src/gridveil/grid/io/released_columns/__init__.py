@@ -1,11 +1,12 @@
-"""What happens to every column of a network's file in a release (its fate), from `fate_table`.
+"""What a release keeps of the columns of a network's file, and what happens to the others.
 
 Writers copy the columns that `copied` returns, and nothing else. The statement, the report, the
 command line and the documentation list the rest from `changes`: each column with its fate and the
 reason.
 
-A column that is not in `fate_table` may copy a private value, so it is dropped, and listed too. The
-list depends on which tables and columns a file has, never on their contents.
+What happens to a column is its fate; `table` has the fates of each format. A column that is not in
+it may copy a private value, so it is dropped, and listed too. The list depends on which tables and
+columns a file has, never on their contents.
 """
 
 from __future__ import annotations
@@ -19,8 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.io.fate_table import KEPT, RULES
-from gridveil.grid.io.fate_words import DISPATCH, EVERY, RATED_A, RATED_AS, UNREAD, Fate, Rule
+from gridveil.grid.io.released_columns.reasons import (
+    DISPATCH,
+    EVERY,
+    RATED_A,
+    RATED_AS,
+    UNREAD,
+    Fate,
+    Rule,
+)
+from gridveil.grid.io.released_columns.table import KEPT, RULES
 
 Bools = NDArray[np.bool_]
 CHANGED = "changed_columns"

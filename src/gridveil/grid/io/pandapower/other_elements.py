@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pandapower.columns import column, flags, places
+from gridveil.grid.io.pandapower.read_columns import column, flags, places
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Floats
 

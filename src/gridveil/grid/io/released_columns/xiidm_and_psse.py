@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gridveil.grid.io.fate_words import (
+from gridveil.grid.io.released_columns.reasons import (
     COPIES,
     DISPATCH,
     EVERY,

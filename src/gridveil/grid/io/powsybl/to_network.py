@@ -14,7 +14,7 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import numbered
 from gridveil.grid.io.powsybl.branches import BASE_MVA, Limited, branches
-from gridveil.grid.io.powsybl.constants import Constants, constants, reactive_limits
+from gridveil.grid.io.powsybl.constant_elements import Constants, constants, reactive_limits
 from gridveil.grid.io.powsybl.tree import Places, Tree, elements, number
 from gridveil.grid.model.network import Buses, Generators, Network, with_references
 

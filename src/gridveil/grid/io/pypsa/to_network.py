@@ -17,7 +17,8 @@ from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
 from gridveil.grid.io import real
-from gridveil.grid.io.pypsa.columns import (
+from gridveil.grid.io.pypsa.reactive import reactive_columns, reactive_notes
+from gridveil.grid.io.pypsa.read_columns import (
     AVAILABILITY,
     BRANCHES,
     Snapshot,
@@ -31,7 +32,6 @@ from gridveil.grid.io.pypsa.columns import (
     static,
     values,
 )
-from gridveil.grid.io.pypsa.reactive import reactive_columns, reactive_notes
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Network
 

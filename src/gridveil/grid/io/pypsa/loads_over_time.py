@@ -10,7 +10,7 @@ import pandas as pd
 
 from gridveil.errors import InputError
 from gridveil.grid.io import real
-from gridveil.grid.io.pypsa.columns import Snapshot, active_ones, places, static
+from gridveil.grid.io.pypsa.read_columns import Snapshot, active_ones, places, static
 
 
 def load_places(data: Snapshot) -> dict[str, int]:

@@ -26,7 +26,7 @@ class Snapshot:
     p_max_pu and p_min_pu say about the snapshot.
 
     With several snapshots the model has the base values of `values`, and the snapshots are
-    multipliers of these (see `snapshots.models`).
+    multipliers of these (see `snapshot_models.models`).
     """
 
     network: Any = field(repr=False)

@@ -1,4 +1,4 @@
-"""The `Rule` class of `fate_table`, and the reasons that its rules give."""
+"""The `Rule` class of `table`, and the reasons that its rules give."""
 
 from __future__ import annotations
 

@@ -17,21 +17,8 @@ from scipy.sparse.csgraph import connected_components
 
 from gridveil.errors import InputError
 from gridveil.grid.io.pandapower.branches import read_branches, with_hanging
-from gridveil.grid.io.pandapower.columns import (
-    BRANCH_TABLES,
-    NO_LIMIT_MW,
-    UNIT_TABLES,
-    column,
-    fixed_loads,
-    flags,
-    labels,
-    net_number,
-    places,
-    rows,
-    unit_limits,
-)
 from gridveil.grid.io.pandapower.costs import read_costs
-from gridveil.grid.io.pandapower.others import (
+from gridveil.grid.io.pandapower.other_elements import (
     OTHERS,
     constant_notes,
     constant_power,
@@ -44,7 +31,20 @@ from gridveil.grid.io.pandapower.reactive import (
     reactive_notes,
     shunts,
 )
-from gridveil.grid.io.pandapower.star import with_stars
+from gridveil.grid.io.pandapower.read_columns import (
+    BRANCH_TABLES,
+    NO_LIMIT_MW,
+    UNIT_TABLES,
+    column,
+    fixed_loads,
+    flags,
+    labels,
+    net_number,
+    places,
+    rows,
+    unit_limits,
+)
+from gridveil.grid.io.pandapower.transformers import with_stars
 from gridveil.grid.model.network import Bools, Branches, Buses, Floats, Generators, Ints, Network
 
 # Tables that every net has, and columns without which an element can't be placed.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gridveil.grid.io import fate_cgmes, fate_operators
-from gridveil.grid.io.fate_words import (
+from gridveil.grid.io.released_columns import cgmes, xiidm_and_psse
+from gridveil.grid.io.released_columns.reasons import (
     AT_SNAPSHOT,
     CHARACTERISTICS,
     CIRCUITS,
@@ -120,8 +120,8 @@ KEPT: dict[str, dict[str, str]] = {
         "GlobalConstraint": "name type carrier_attribute sense constant",
         "network": "snapshot",
     },
-    **fate_operators.KEPT,
-    "cgmes": fate_cgmes.KEPT,
+    **xiidm_and_psse.KEPT,
+    "cgmes": cgmes.KEPT,
 }
 
 RULES: dict[str, tuple[Rule, ...]] = {
@@ -394,6 +394,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("network", "name meta crs", EVERY, "dropped", TEXT),
         Rule("network", "objective", EVERY, "dropped", RESULTS),
     ),
-    **fate_operators.RULES,
-    "cgmes": fate_cgmes.RULES,
+    **xiidm_and_psse.RULES,
+    "cgmes": cgmes.RULES,
 }

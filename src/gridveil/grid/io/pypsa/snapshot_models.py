@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io.pypsa.columns import (
+from gridveil.grid.io.pypsa.read_columns import (
     AVAILABILITY,
     BRANCHES,
     Snapshot,
@@ -20,7 +20,7 @@ from gridveil.grid.io.pypsa.columns import (
     static,
     values,
 )
-from gridveil.grid.io.pypsa.tables import drawn_power
+from gridveil.grid.io.pypsa.to_network import drawn_power
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.network import Floats
 

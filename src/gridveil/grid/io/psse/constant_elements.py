@@ -11,8 +11,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io import over
-from gridveil.grid.io.psse.rows import Rows, bus_of
-from gridveil.grid.io.psse.text import RawText, Record
+from gridveil.grid.io.psse.text import RawText, Record, Rows, bus_of
 from gridveil.grid.model.checks import Problem
 from gridveil.grid.model.network import Floats
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from gridveil.errors import InputError
 from gridveil.grid.io import Ratios
 from gridveil.grid.io.cgmes.rdf import ID, Graph, schema
-from gridveil.grid.io.fate_cgmes import BRANCHES, LIMITS, LOAD_CLASSES, MACHINES, UNITS
 from gridveil.grid.io.powsybl.branches import Limited
-from gridveil.grid.io.powsybl.tables import Layout
+from gridveil.grid.io.powsybl.to_network import Layout
 from gridveil.grid.io.powsybl.tree import number
+from gridveil.grid.io.released_columns.cgmes import BRANCHES, LIMITS, LOAD_CLASSES, MACHINES, UNITS
 from gridveil.grid.model.network import Bools, Floats
 
 _UNITS, _LIMITS = UNITS.split(), LIMITS.split()
