@@ -22,7 +22,7 @@ import numpy as np
 
 from gridveil import grid
 from gridveil.grid.evaluation import parameter_errors
-from gridveil.grid.model_errors import Reference
+from gridveil.grid.model_comparison import Reference
 from gridveil.privacy.ledger import Ledger
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -25,7 +25,7 @@ from pathlib import Path  # noqa: E402
 import numpy as np  # noqa: E402
 
 import gridveil.grid as gg  # noqa: E402
-from gridveil.grid.model.problem import ReleaseProblem  # noqa: E402
+from gridveil.grid.model.release_problem import ReleaseProblem  # noqa: E402
 from gridveil.grid.restoration.paper_bilevel import describe  # noqa: E402
 from gridveil.grid.restoration.paper_exact import restore_exactly  # noqa: E402
 from gridveil.grid.restoration.paper_relaxation import LowerSolver, Relaxation  # noqa: E402

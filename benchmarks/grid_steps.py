@@ -38,7 +38,7 @@ import numpy as np
 
 from gridveil import grid
 from gridveil.grid.methods import certified, noisy_entries
-from gridveil.grid.model_errors import Reference
+from gridveil.grid.model_comparison import Reference
 from gridveil.grid.restoration.congestion_relief import Relieved
 from gridveil.grid.restoration.covariate_prior import Learned, foretell
 from gridveil.grid.restoration.prior import Estimate, estimate

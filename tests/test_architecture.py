@@ -23,7 +23,7 @@ MAY_DRAW = {
     "wind/methods/tuned_correlation.py",  # the same, for several turbines
     "wind/synthetic/generate.py",  # records from noisy answers, seeded by them: no noise
     "grid/model/population.py",
-    "grid/series/texture.py",  # residuals of released loads, seeded by them: no noise
+    "grid/series/rebuild.py",  # residuals of released loads, seeded by them: no noise
     "grid/congestion.py",  # about released values, by a seed that hides nothing
     "grid/restoration/congestion_relief.py",  # about estimates, the same
     "studies/published_noise_grid.py",  # what the published code draws, on public data only
@@ -111,7 +111,7 @@ ORDERS = {"wind": WIND_ORDER}
 # both ways: a network keeps the file that it came from, and readers make networks.
 GRID = (
     "model", "io", "cases", "opf", "restoration", "methods", "congestion", "statement_facts",
-    "picture", "report", "model_errors", "owner_report", "file_facts", "owner_preview",
+    "picture", "report", "model_comparison", "owner_report", "owner_preview",
     "assumptions", "release", "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}

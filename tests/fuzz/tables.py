@@ -11,7 +11,7 @@ from fuzz.mutations import Choose, mutate, mutate_json, mutate_tree
 from gridveil.errors import InputError
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.problem import check_writable
+from gridveil.grid.model.release_problem import check_writable
 
 ODD: list[Any] = [
     np.nan, None, pd.NA, np.inf, -np.inf, 0, -0.0, -1, 1, 2.5, 7, 99, 1e308, -1e308, 5e-324, 1e20,

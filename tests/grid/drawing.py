@@ -10,8 +10,8 @@ from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.public_network import split_parts
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.opf.fallbacks import VIOLATION
 

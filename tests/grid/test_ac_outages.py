@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gridveil import grid
 from gridveil.cli.commands import app
 from gridveil.grid import Certified, read_case, sample_population, solve_ac
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.ac import programme
 from gridveil.grid.opf.ac.check import SERVED, misses
 from gridveil.grid.opf.ac.engine import AcEngine, AcModels, AcStatus

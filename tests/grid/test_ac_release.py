@@ -16,7 +16,7 @@ from gridveil.errors import InputError
 from gridveil.grid import Certified, cases, read_case, sample_population, solve_ac
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import take
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.ac.check import SERVED
 from gridveil.grid.restoration import ac_serving
 from gridveil.grid.restoration.ac_oracle import AcOracle

@@ -16,8 +16,8 @@ from gridveil.grid.cases import rts96
 from gridveil.grid.methods.queries import CostQuery, EntriesQuery
 from gridveil.grid.model.class_steps import classes_of, rule_of, steps_of
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem, neighbours
-from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.public_network import split_parts
+from gridveil.grid.model.release_problem import ReleaseProblem, neighbours
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.sealed import Range
 from gridveil.privacy.words import in_words

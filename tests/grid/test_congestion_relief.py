@@ -8,7 +8,7 @@ import pytest
 from gridveil import grid
 from gridveil.grid.methods.base import PENALTY
 from gridveil.grid.model.network import Branches, Buses, Generators, Network
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration import congestion_relief
 from gridveil.grid.restoration.congestion_relief import relieve
 from gridveil.grid.restoration.master import Aim

@@ -11,7 +11,7 @@ from gridveil import grid
 from gridveil.cli.commands import app
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
-from gridveil.grid.model_errors import Reference
+from gridveil.grid.model_comparison import Reference
 from gridveil.grid.release import plan
 
 pytestmark = [

@@ -15,7 +15,7 @@ from gridveil.grid import read_case
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io.matpower import tables_of
-from gridveil.grid.model.problem import highest_cost
+from gridveil.grid.model.release_problem import highest_cost
 from gridveil.grid.release import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")

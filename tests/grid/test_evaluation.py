@@ -12,7 +12,7 @@ from gridveil import grid
 from gridveil.cli.commands import app
 from gridveil.grid import read_case
 from gridveil.grid.evaluation import evaluate, parameter_errors
-from gridveil.grid.model_errors import Reference
+from gridveil.grid.model_comparison import Reference
 from gridveil.grid.opf.engine import solve_population
 
 

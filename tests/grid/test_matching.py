@@ -9,8 +9,8 @@ from grid.test_restore_exact import INSTALLED, optimum, restore
 from support.sizes import FULL
 
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.public_network import split_parts
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.paper_steps import Matcher

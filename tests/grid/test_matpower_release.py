@@ -13,7 +13,7 @@ from gridveil.grid import cases, problems, read_case
 from gridveil.grid.io import Source
 from gridveil.grid.io.matpower import strip, tables_of
 from gridveil.grid.model.declarations import Declared
-from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.public_network import split_parts
 from gridveil.privacy.sealed import unseal
 
 # Where each private parameter stands, and columns that copy or bound it; all others are results.

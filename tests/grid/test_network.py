@@ -16,7 +16,7 @@ from gridveil.grid import Buses, cases, read_case
 from gridveil.grid.model.costs import clip_points, cost_at, slopes
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.public_network import split_parts
 from gridveil.privacy.sealed import Range, unseal
 
 RANGES = {

@@ -15,7 +15,7 @@ from gridveil.auditing.triangle import VALUES
 from gridveil.errors import InputError
 from gridveil.grid.io import psse as fmt
 from gridveil.grid.io import read_case
-from gridveil.grid.model.problem import check_writable
+from gridveil.grid.model.release_problem import check_writable
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning",

@@ -16,8 +16,8 @@ from gridveil.grid.methods import noisy_entries
 from gridveil.grid.methods.noisy_entries import log_step
 from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import split_parts
+from gridveil.grid.model.public_network import split_parts
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.owner_preview import step_words
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency, relative_steps

@@ -198,7 +198,7 @@ WIND = Part(
 def _grid(bundle: Path, ledger: Path, say: Say) -> Shown:
     from gridveil import grid
     from gridveil.grid.methods import PENALTY
-    from gridveil.grid.model_errors import Reference
+    from gridveil.grid.model_comparison import Reference
 
     say("sampling models")
     network = grid.cases.rts96(variant="paper")

@@ -51,7 +51,7 @@ from gridveil.grid.series.options import METHODS as SERIES
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation
-    from gridveil.grid.model_errors import ModelErrors
+    from gridveil.grid.model_comparison import ModelErrors
     from gridveil.grid.release import GridRelease
     from gridveil.release.plan import Progress
 

@@ -15,16 +15,16 @@ from gridveil.grid.methods import Certified, Laplace, Paper
 from gridveil.grid.model.checks import Problem, check, problems
 from gridveil.grid.model.network import Branches, Buses, Generators, Network
 from gridveil.grid.model.population import Population, sample_population
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.opf.ac.engine import AcSolutions, AcStatus, solve_ac
 from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
 from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.release import GridPlan, GridRelease, plan, release
 from gridveil.grid.series.evaluation import SeriesEvaluation, evaluate_series
+from gridveil.grid.series.load_table import LoadSeries, read_series
 from gridveil.grid.series.options import Series
 from gridveil.grid.series.plan import SeriesPlan, plan_series, release_series
 from gridveil.grid.series.released import SeriesRelease
-from gridveil.grid.series.table import LoadSeries, read_series
 
 __all__ = [
     "AcSolutions",

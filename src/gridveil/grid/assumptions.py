@@ -17,14 +17,14 @@ from gridveil.errors import show_exact
 from gridveil.grid.io import network_suffix
 from gridveil.grid.io.released_columns import lines
 from gridveil.grid.methods.base import Prepared
-from gridveil.grid.model.adequacy import hopeless
 from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Floats, Generators, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, take
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.population_checks import hopeless
+from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.owner_preview import PLACEHOLDER
 from gridveil.privacy.adjacency import RELATIVE, Adjacency

@@ -24,8 +24,8 @@ from gridveil.grid.model.declarations import Declared, pairs
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, sample_like
-from gridveil.grid.model.problem import with_linear_costs
-from gridveil.grid.model_errors import AcErrors, ModelErrors, Reference, ac_errors, controls
+from gridveil.grid.model.release_problem import with_linear_costs
+from gridveil.grid.model_comparison import AcErrors, ModelErrors, Reference, ac_errors, controls
 from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture
 from gridveil.grid.release import KIND, POPULATION_FILE

@@ -13,7 +13,7 @@ from gridveil.report.page import Picture, Section, Table, shown
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation, ParameterError
     from gridveil.grid.model.network import Floats
-    from gridveil.grid.model_errors import ModelErrors
+    from gridveil.grid.model_comparison import ModelErrors
 
 _VALUES = "parameter", "entries", "mean error", "largest error", "released total", "real total"
 _MODELS = (

@@ -31,7 +31,9 @@ from gridveil.grid.model.declarations import Declared, declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters, public_beside
 from gridveil.grid.model.population import Population, check_models
-from gridveil.grid.model.problem import (
+from gridveil.grid.model.public_network import PublicNetwork, split_parts
+from gridveil.grid.model.ranges import RangeLike, ranges_of
+from gridveil.grid.model.release_problem import (
     ReleaseProblem,
     check_generation,
     check_writable,
@@ -39,8 +41,6 @@ from gridveil.grid.model.problem import (
     sketch_network,
     with_linear_costs,
 )
-from gridveil.grid.model.public import PublicNetwork, split_parts
-from gridveil.grid.model.ranges import RangeLike, ranges_of
 from gridveil.grid.opf.ac.engine import AcSolutions, solve_ac
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.report import (

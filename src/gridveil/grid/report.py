@@ -16,7 +16,7 @@ from gridveil.grid.io.released_columns import lines
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.opf.ac.engine import AcSolutions
 from gridveil.grid.opf.engine import Solutions
 from gridveil.grid.picture import CONGESTED, map_svg, mapped_positions

@@ -10,8 +10,8 @@ from gridveil.grid.io.released_columns import CHANGED
 from gridveil.grid.methods.base import Method, Outcome, Task
 from gridveil.grid.model.declarations import UNLIMITED_ABOVE, Declared
 from gridveil.grid.model.parameters import public_beside
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.privacy.statement import Facts, Restoration
 
 KIND = "grid parameters"

@@ -27,10 +27,10 @@ from gridveil.grid.model.population import (
     sample_like,
     sample_population,
 )
-from gridveil.grid.model.problem import neighbours
-from gridveil.grid.model.public import PublicNetwork, split_parts
+from gridveil.grid.model.public_network import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import check_ranges, ranges_of
-from gridveil.grid.model_errors import Reference, unlimited
+from gridveil.grid.model.release_problem import neighbours
+from gridveil.grid.model_comparison import Reference, unlimited
 from gridveil.planning.release_kind import (
     Choice,
     Field,

@@ -22,8 +22,8 @@ from gridveil.grid.methods.queries import CostQuery, EntriesQuery, Parts
 from gridveil.grid.model.covariates import Covariates, covariates
 from gridveil.grid.model.network import Network, unit_for, unit_of
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem, highest_cost
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.release_problem import ReleaseProblem, highest_cost
 from gridveil.grid.opf.formulation import Model
 from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.master import Unsolved

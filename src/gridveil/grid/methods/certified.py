@@ -26,7 +26,7 @@ from gridveil.grid.methods.base import (
 from gridveil.grid.methods.noisy_entries import NoisyEntries, estimates
 from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.ac.numbers import ac_numbers
 from gridveil.grid.opf.ac.programme import casadi
 from gridveil.grid.opf.outages import (

@@ -10,7 +10,7 @@ from typing import ClassVar
 from gridveil.grid.methods.base import Method, Outcome, Prepared, Task, clipped, prepared_for
 from gridveil.grid.methods.noisy_entries import NoisyEntries
 from gridveil.grid.methods.queries import EntriesQuery
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from gridveil.grid.model.covariates import Covariates
 from gridveil.grid.model.parameters import Parameter
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.covariate_prior import learn
 from gridveil.grid.restoration.prior import Estimate
 from gridveil.grid.restoration.value_cells import Noisy

@@ -24,8 +24,8 @@ from gridveil.grid.methods.base import (
 from gridveil.grid.methods.noisy_entries import NoisyEntries
 from gridveil.grid.methods.queries import EntriesQuery
 from gridveil.grid.model.population import Population, take
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.oracle import Oracle
 from gridveil.grid.restoration.paper_capacity import Matched

@@ -45,8 +45,8 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError
 from gridveil.grid.methods.noisy_entries import NoisyEntries, moves_of
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem, highest_cost
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.release_problem import ReleaseProblem, highest_cost
 from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.opf.fallbacks import VIOLATION
 from gridveil.privacy.account import Account

@@ -23,7 +23,7 @@ from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.declarations import fits
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact import Exact
 

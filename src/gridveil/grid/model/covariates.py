@@ -18,7 +18,7 @@ from gridveil.grid.model.network import Floats
 from gridveil.grid.model.parameters import PARAMETERS
 
 if TYPE_CHECKING:
-    from gridveil.grid.model.public import PublicNetwork
+    from gridveil.grid.model.public_network import PublicNetwork
 
 Texts = NDArray[Any]
 

@@ -37,7 +37,7 @@ from gridveil.grid.model.tables import (
 from gridveil.privacy.sensitivity import power_of_two_below
 
 if TYPE_CHECKING:
-    from gridveil.grid.model.public import PublicNetwork
+    from gridveil.grid.model.public_network import PublicNetwork
     from gridveil.grid.model.ranges import RangeLike
     from gridveil.privacy.sealed import Sealed
 
@@ -194,7 +194,7 @@ class Network:
         InputError
             If a parameter or a range can't be used.
         """
-        from gridveil.grid.model.public import split
+        from gridveil.grid.model.public_network import split
 
         return split(self, parameter, range, public_curves=public_curves)
 

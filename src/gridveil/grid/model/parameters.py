@@ -35,7 +35,7 @@ from gridveil.errors import InputError
 
 if TYPE_CHECKING:
     from gridveil.grid.model.population import Population
-    from gridveil.grid.model.public import PublicNetwork
+    from gridveil.grid.model.public_network import PublicNetwork
     from gridveil.grid.opf.engine import Solutions
     from gridveil.grid.opf.formulation import Model
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError, wrong_type
 from gridveil.grid.io import Source, module_of, strip_source
 from gridveil.grid.io import population_file as files
-from gridveil.grid.model.adequacy import inadequate, misshapen, unusable
 from gridveil.grid.model.checks import Problem, refuse
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.population_checks import inadequate, misshapen, unusable
+from gridveil.grid.model.public_network import PublicNetwork
 
 Floats = NDArray[np.float64]
 SAMPLED = (1000, 200)  # models if none are given, on up to 500 buses and on more

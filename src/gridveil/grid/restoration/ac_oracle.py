@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gridveil.grid.io.dispatch import REACTIVE
 from gridveil.grid.model.population import Population, take
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.ac.check import AcModel, misses
 from gridveil.grid.opf.ac.engine import AcModels
 from gridveil.grid.opf.ac.numbers import AcNumbers, ac_numbers

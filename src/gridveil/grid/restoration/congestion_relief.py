@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.model.population import take
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.master import Aim, Cuts, nearest
 from gridveil.grid.restoration.oracle import Oracle
 

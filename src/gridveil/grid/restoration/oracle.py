@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population, take
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import Engine, Solutions
 from gridveil.grid.opf.fallbacks import PROOF
 from gridveil.grid.opf.formulation import Model

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population, take
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.oracle import Oracle
 from gridveil.grid.restoration.paper_bilevel import Embedded, LowerModel, describe

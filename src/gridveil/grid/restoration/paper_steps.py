@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.master import TIGHT, Aim, Cuts, Unsolved, nearest
 from gridveil.grid.restoration.paper_capacity import Holding, Matched, MatchingTask, Point
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.ac_serving import Drawn, serve_in_ac

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from gridveil.grid.model.problem import ReleaseProblem
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.fallbacks import PROOF
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim, Cuts, Unsolved, nearest, unreachable

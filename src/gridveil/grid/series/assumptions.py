@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gridveil.errors import show_exact
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.series.options import Series
 from gridveil.privacy.adjacency import ALTOGETHER, ENTRY
 

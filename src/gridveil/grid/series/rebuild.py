@@ -4,10 +4,17 @@ Nothing here is private: it reads noisy answers, the deviations of their noise a
 How much each answer counts (the spread of loads' shapes, the covariance of the total's waves, how
 they continue from day to day, what loads have in common) is learned from the noisy answers, minus
 their known noise.
+
+A rebuilt load follows its typical days and the total, so it changes less from hour to hour than a
+real one. Studies of ramps and reserves need realistic changes, though not the real ones: `textured`
+adds them on request, and the release says so. What it adds says nothing about the real hours: it is
+a mean-reverting random walk of a size that the owner chooses, seeded by the rebuilt loads. It
+changes no hour's total and no sum of a load's day, so everything that was asked for stays.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,6 +33,7 @@ _LEAST = 0.05  # no estimate is below this share of a load's mean, before clippi
 _SMOOTH = 9  # neighbouring frequencies whose powers are averaged
 _FACTOR = 5.0  # no correction moves a load by more than this factor
 _TURNS = 20  # of the EM algorithm; more change almost nothing
+_MEMORY = 0.5  # the correlation of added residuals an hour apart
 _PASSES = 3  # over totals of hours and sums of loads, which must both be met
 
 
@@ -220,3 +228,28 @@ def _rows(slots: int, count: int) -> Floats:
 def _basis(slots: int, count: int) -> Floats:
     """Return what one unit of each profile's coefficient adds to the slots of a day."""
     return np.asarray(np.linalg.pinv(_rows(slots, count)).T)
+
+
+def textured(values: Floats, share: float) -> Floats:
+    """Add residuals of about ``share`` of their level to rebuilt loads ``(days, slots, loads)``.
+
+    Residuals add up to 0 over the loads of a slot and over the slots of a load's day; so a network
+    of one load is not changed.
+    """
+    days, slots, loads = values.shape
+    seed = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
+    draws = np.random.default_rng(int.from_bytes(seed, "little"))
+    step = _MEMORY ** (24 / slots)
+    walk = np.empty((days * slots, loads))
+    last = draws.standard_normal(loads)
+    for place in range(days * slots):
+        last = step * last + np.sqrt(1 - step**2) * draws.standard_normal(loads)
+        walk[place] = last
+    level = values.mean(axis=1, keepdims=True)
+    added = share * level * walk.reshape(values.shape)
+    added -= added.mean(axis=1, keepdims=True)
+    # Subtract each hour's sum from the loads in proportion to their variances. These are constant
+    # over a day, so sums of days stay 0.
+    weight = level**2
+    whole = np.maximum(weight.sum(axis=2, keepdims=True), 1e-12)
+    return np.asarray(values + added - weight / whole * added.sum(axis=2, keepdims=True))

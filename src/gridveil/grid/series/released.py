@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from gridveil.grid.io import module_of, network_suffix
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.opf.engine import Solutions
+from gridveil.grid.series.load_table import LoadSeries, write_series
 from gridveil.grid.series.pictures import series_sections
 from gridveil.grid.series.queries import Frame, Query
 from gridveil.grid.series.rebuild import Box
 from gridveil.grid.series.serve_hours import KEPT, Served, solve_hours
-from gridveil.grid.series.table import LoadSeries, write_series
 from gridveil.privacy.account import Account
 from gridveil.privacy.statement import Facts, make_statement
 from gridveil.release.plan import Release

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.problem import ReleaseProblem
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.opf.workers import by_workers, processes
 from gridveil.grid.restoration.master import Aim, Unsolved

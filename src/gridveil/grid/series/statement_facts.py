@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
 from gridveil.grid.io.released_columns import CHANGED
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.series.options import Series
 from gridveil.grid.series.serve_hours import Served
 from gridveil.privacy.account import Account

@@ -17,14 +17,14 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io import coarse, module_of
-from gridveil.grid.model.adequacy import hopeless
 from gridveil.grid.model.class_steps import by_class
 from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.population_checks import hopeless
+from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import Exact
 from gridveil.privacy.ledger import Sketch

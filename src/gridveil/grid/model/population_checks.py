@@ -12,7 +12,7 @@ import numpy as np
 
 from gridveil.grid.model.checks import Problem
 from gridveil.grid.model.network import Bools, Floats, Network
-from gridveil.grid.model.public import PublicNetwork
+from gridveil.grid.model.public_network import PublicNetwork
 
 
 def misshapen(
