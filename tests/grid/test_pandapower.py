@@ -463,7 +463,7 @@ def other_numbers(net, names):
         scale("load", ("p_mw", "q_mvar", "scaling", "sn_mva"))
     if "generator_limit" in names:
         for table in ("gen", "sgen", "ext_grid"):
-            scale(table, ("min_p_mw", "max_p_mw", "p_mw", "scaling", "sn_mva"))
+            scale(table, ("min_p_mw", "max_p_mw", "p_mw", "scaling", "sn_mva", "slack_weight"))
         scale("load", ("min_p_mw", "max_p_mw"))
     if "cost" in names:
         scale("poly_cost", ("cp1_eur_per_mw",))

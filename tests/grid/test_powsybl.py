@@ -354,6 +354,27 @@ def test_twins_leave_the_same_bytes(name, names, tmp_path):
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("mode", ["REACTIVE_POWER", "VOLTAGE"])
+@pytest.mark.parametrize("names", SETS[:3], ids=",".join)
+def test_flows_that_a_tap_changer_holds_leave_no_trace(names, mode, tmp_path):
+    """The reactive power that it holds is often a result; a voltage is public."""
+    texts = []
+    for value, room in (("31.5271", "0.75"), ("27.2513", "0.5")):
+        one = tree("micro_grid_be_network")
+        for changer in one.root.iter("ratioTapChanger"):
+            if changer.get("regulating") == "true":
+                changer.attrib.update(
+                    regulationMode=mode, regulationValue=value, targetDeadband=room
+                )
+        released, public = random_release(read_case(from_tree(one)), names)
+        assert any("regulationValue" in one.columns for one in public.changes)
+        released.write_release(tmp_path / "out.xiidm", names)
+        texts.append((tmp_path / "out.xiidm").read_text())
+        assert (value in texts[-1]) == (mode == "VOLTAGE")
+        pp.network.load(str(tmp_path / "out.xiidm"))
+    assert (texts[0] == texts[1]) == (mode != "VOLTAGE")
+
+
 def test_limits_that_are_not_in_use_go(tmp_path):
     one = tree("eurostag_tutorial_example1_network")
     (line, *_) = one.root.iter("line")

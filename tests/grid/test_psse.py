@@ -182,6 +182,39 @@ def test_twins_leave_the_same_bytes(version, names, tmp_path):
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("names", [*SETS[:3], ("capacity", "load")], ids=",".join)
+@pytest.mark.parametrize("version", [33, 35])
+@pytest.mark.parametrize("code", [0, 2, 3, -3, 5, 1])
+def test_flows_that_a_transformer_holds_leave_no_trace(code, version, names, tmp_path):
+    """The limits of a flow (MW, Mvar) are ratings or results; those of a voltage are public."""
+    found, path = [], tmp_path / "case.raw"
+    node = ", 0" * (version >= 35)
+    for high, low in (
+        ((117.25, -93.5), (88.75, 12.5)) if code != 1 else ((1.07, 0.93), (1.08, 0.92))
+    ):
+        text = case(version)
+        old = f"0, 0{node}, 1.1, 0.9, 1.1, 0.9, 33"
+        path.write_text(text.replace(old, f"{code}, 4{node}, 30.0, -30.0, {high}, {low}, 33"))
+        made, public = released(read_case(path), names)
+        assert any("VMA1" in one.columns for one in public.changes)
+        made.write_release(tmp_path / "out.raw", names)
+        found.append((tmp_path / "out.raw").read_text())
+        assert (str(high) in found[-1]) == (code == 1)
+        assert read_case(tmp_path / "out.raw").branches.shift.tolist()[3] == 5.0
+    assert (found[0] == found[1]) == (code != 1)
+
+
+def test_the_share_of_a_unit_in_holding_a_voltage_leaves_no_trace(tmp_path):
+    """It follows from the size of the unit in many cases; the control: it is public without it."""
+    found, path = {}, tmp_path / "case.raw"
+    for share in ("61.25", "38.75"):
+        path.write_text(case().replace("1.0, 1, 100.0, ", f"1.0, 1, {share}, "))
+        for names in (("generator_limit",), ("capacity",)):
+            released(read_case(path), names)[0].write_release(tmp_path / "out.raw", names)
+            found.setdefault(names, set()).add((tmp_path / "out.raw").read_text())
+    assert [len(texts) for texts in found.values()] == [1, 2]
+
+
 def test_impedances_on_a_rating_are_published_on_the_base_with_three_digits(tmp_path):
     network = read(tmp_path)
     made, _ = released(network, ("capacity",))

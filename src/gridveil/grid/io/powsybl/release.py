@@ -159,6 +159,11 @@ def _neutral(found: ET.Element, source: ET.Element, private: Sequence[str]) -> N
         if "generator_limit" in private:
             found.attrib.update(minP="0.0", maxP="0.0")
             _only_sides(found)
+    elif tag == "ratioTapChanger" and source.get("regulationMode") == "REACTIVE_POWER":
+        # A flow of reactive power is often a result.
+        found.set("regulating", "false")
+        for name in ("regulationValue", "targetDeadband"):
+            found.attrib.pop(name, None)
     elif tag == "phaseTapChanger":
         found.attrib.update(regulating="false", regulationMode="CURRENT_LIMITER")
     elif tag in LIMITS and "capacity" in private and "permanentLimit" in source.attrib:

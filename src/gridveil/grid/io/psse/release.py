@@ -24,7 +24,9 @@ _KEY = re.compile(r"[\w&*@-]{1,2}")
 _NEUTRAL = {"VM": "1.0", "ZX": "1.0", "GTAP": "1.0", "WMOD": "0", "WPF": "1.0"}
 # Those of a series element, which a FACTS device of a release does not have.
 _NEUTRAL |= {"TRMX": "9999.0", "VTMN": "0.9", "VTMX": "1.1", "VSMX": "1.0", "LINX": "0.05"}
-_NEUTRAL |= {"MNAME": "''"}
+_NEUTRAL |= {"MNAME": "''", "RMPCT": "100.0"}
+_OF_VOLTAGE = 1
+"""The code (COD) of a transformer's control that holds a voltage; others hold flows, or nothing."""
 _LAST = {"LOAD": "QL", "GEN": "PB"}
 _RATE = re.compile(r"RATE[A-C0-9]+(_[123])?")
 
@@ -148,7 +150,10 @@ def _record(
     kept = set(copied("psse", section, private))
     rows = Rows(raw, section)
     two = section == "TRANSFORMER" and len(record) == 4
-    new = _rated(raw, rows, record) if section == "TRANSFORMER" and "capacity" in private else {}
+    new: dict[str, str] = {}
+    if section == "TRANSFORMER":
+        new = _uncontrolled(rows, record)
+        new |= _rated(raw, rows, record) if "capacity" in private else {}
     found = []
     for place, (names, line) in enumerate(zip(layout(raw.version)[section], record, strict=False)):
         count = len(line)
@@ -176,6 +181,19 @@ def _record(
             else:
                 shown.append(_NEUTRAL.get(name, "0.0"))
         found.append(", ".join(shown))
+    return found
+
+
+def _uncontrolled(rows: Rows, record: Record) -> dict[str, str]:
+    """Turn off controls of flows: what they hold (VMI to VMA, MW or Mvar) is a limit or a result.
+
+    Transformers without a control may still have such numbers.
+    """
+    found: dict[str, str] = {}
+    for winding in "123"[: len(record) - 2]:
+        code = rows.whole(record, f"COD{winding}", 0)
+        if abs(code) != _OF_VOLTAGE:
+            found |= {f"COD{winding}": "0", f"VMA{winding}": "1.1", f"VMI{winding}": "0.9"}
     return found
 
 

@@ -240,6 +240,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("gen sgen", "scaling", "generator_limit", "rewritten", SCALING),
         Rule("gen sgen", "sn_mva", "generator_limit", "dropped", SIZE),
         Rule("sgen", "q_mvar", "generator_limit", "dropped", MADE),
+        Rule("gen ext_grid", "slack_weight", "generator_limit", "dropped", MADE),
         Rule("gen sgen", "controllable", "generator_limit", "rewritten", FREED, some=True),
         Rule("gen sgen", "p_mw", EVERY, "rewritten", DISPATCH, some=True),
         Rule("gen sgen", "p_mw", "generator_limit", "released", NOISE),

@@ -8,6 +8,7 @@ from gridveil.grid.io.released_columns.reasons import (
     EVERY,
     FACTOR,
     LOADS,
+    MADE,
     NAMES,
     NOISE,
     RATED_AS,
@@ -26,6 +27,7 @@ _ENDS = "voltageLevelId bus connectableBus node selectedOperationalLimitsGroupId
 _ON_RATING = "if given on a rating: on the system's base with three digits, no magnetising."
 _PARTS = "other parts of the private load, or near a multiple of it: 0 in this release."
 _REGULATED = "what a phase shifter holds is often a limit: it stays at its tap in the release."
+_HELD = "a control of a flow is off: what it holds is often a limit or a result."
 _LINE = (
     "one limit for a line: all of its sides and durations follow the released capacity by public "
     "ratios, 1 if none is given."
@@ -168,6 +170,15 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         Rule("phaseTapChanger", "regulating regulationMode", EVERY, "rewritten", _REGULATED),
         Rule("phaseTapChanger", "regulationValue targetDeadband", EVERY, "dropped", _REGULATED),
+        Rule("ratioTapChanger", "regulating", EVERY, "rewritten", _HELD, some=True),
+        Rule(
+            "ratioTapChanger",
+            "regulationValue targetDeadband",
+            EVERY,
+            "rewritten",
+            f"dropped if it is reactive power: {_HELD}",
+            some=True,
+        ),
         Rule("bus", "v angle nodes", EVERY, "dropped", STATE),
         Rule(
             f"{_BRANCHES} generator battery load shunt staticVarCompensator vscConverterStation "
@@ -218,11 +229,20 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("GEN", "QT QB", "generator_limit", "rewritten", REACH),
         Rule("GEN", "MBASE ZR ZX RT XT GTAP", "generator_limit", "dropped", SIZE),
         Rule("GEN", "WMOD WPF", "generator_limit", "dropped", SIZE),
+        Rule("GEN", "RMPCT", "generator_limit", "dropped", MADE),
         Rule("GEN", "PG", EVERY, "rewritten", DISPATCH),
         Rule("GEN", "QG", EVERY, "dropped", RESULTS),
         Rule("BUS", "VM VA", EVERY, "rewritten", STATE),
         Rule("BUS", "IDE", EVERY, "rewritten", "a bus that runs a unit is PV, any other PQ."),
         Rule("TRANSFORMER", "VMSTAR ANSTAR", EVERY, "dropped", STATE),
+        Rule(
+            "TRANSFORMER",
+            "COD1 VMA1 VMI1 COD2 VMA2 VMI2 COD3 VMA3 VMI3",
+            EVERY,
+            "rewritten",
+            f"kept if it controls a voltage; {_HELD}",
+            some=True,
+        ),
         Rule("AREA", "PDES PTOL", EVERY, "dropped", "an exchange is a sum of private loads."),
         Rule(
             "BUS LOAD BRANCH TRANSFORMER AREA VSCDC ZONE OWNER FACTS",
