@@ -15,7 +15,7 @@ from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.sealed import Range, seal
 from gridveil.privacy.sensitivity import Sensitivity
 from gridveil.wind.regression import fit_records
-from gridveil.wind.synthetic.blocks import BlockSums
+from gridveil.wind.synthetic.block_queries import BlockSums
 from gridveil.wind.synthetic.farm import Farm
 from museum.control import Control, generator, pair, same, seeded_account
 from museum.grids import DEAREST, PRICE, costs_of_neighbours

@@ -22,7 +22,7 @@ from gridveil.privacy.sealed import unseal
 from gridveil.privacy.sensitivity import Sensitivity
 from gridveil.wind import read_records
 from gridveil.wind import records as records_module
-from gridveil.wind.io.store import HeldPower
+from gridveil.wind.io.in_memory import HeldPower
 from gridveil.wind.io.streamed import StreamedPower
 
 CAPACITY = 2000.0

@@ -8,12 +8,17 @@ import pytest
 from scipy.signal import lfilter
 
 from gridveil import wind
-from gridveil.wind.methods.tuned_correlation import Readings, SharedDraws, shared_draws
+from gridveil.wind.methods.tuned_distribution import Levels
 from gridveil.wind.methods.tuned_estimate import Spread
-from gridveil.wind.methods.tuned_levels import Levels
-from gridveil.wind.methods.tuned_prior import weight_prior
-from gridveil.wind.methods.tuned_time_order import draw_scores, estimate_shares
-from gridveil.wind.synthetic.lags import memory_factors
+from gridveil.wind.methods.tuned_time_order import (
+    Readings,
+    SharedDraws,
+    draw_scores,
+    estimate_shares,
+    shared_draws,
+)
+from gridveil.wind.reference_curves import weight_prior
+from gridveil.wind.synthetic.autocorrelation import memory_factors
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Seeded noise"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridveil.errors import GridveilError, InputError
-from gridveil.report.labels import visible
+from gridveil.report.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -164,7 +164,7 @@ def _columns(kind: str, known: dict[str, Any]) -> list[str]:
 
 def _opened(known: dict[str, Any]) -> Any:
     """The table, of which nothing but its header was read."""
-    from gridveil.wind.io.request import CsvStyle
+    from gridveil.wind.io.read_options import CsvStyle
     from gridveil.wind.io.sources import open_source
 
     style = {name: known[name] for name in ("sep", "decimal", "encoding") if name in known}

@@ -20,8 +20,8 @@ from scipy.sparse.csgraph import dijkstra
 from gridveil.grid.io import Source, module_of
 from gridveil.grid.model.network import Network
 from gridveil.report.charts import WIDTH
-from gridveil.report.labels import label
 from gridveil.report.picture_style import BLUE, GREEN, GREY, INK, ORANGE, new_figure
+from gridveil.report.visible_text import label
 
 Floats = NDArray[np.float64]
 

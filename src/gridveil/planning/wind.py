@@ -28,7 +28,7 @@ from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.sealed import Range
 from gridveil.wind.demo import CAPACITY, demo_records
 from gridveil.wind.evaluation import TurbineEvaluation, compare
-from gridveil.wind.io.request import CsvStyle
+from gridveil.wind.io.read_options import CsvStyle
 from gridveil.wind.methods import BY_NAME, Synthetic
 from gridveil.wind.records import Records, read_records
 from gridveil.wind.release import plan

@@ -47,7 +47,8 @@ tests/privacy/test_team_ledger.py try. A quarter of an hour more.
    `ledger.moving` (106): there is one ledger at a time.
 
 **What is said.** `statement` (245): what a release says of all this. Check `make_statement`: each
-figure is the account's or the ledger's. `record` (86): what each mechanism did, and returned.
+figure is the account's or the ledger's. `mechanism_record` (86): what each mechanism did, and
+returned.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 

@@ -16,8 +16,8 @@ from gridveil.errors import BudgetRefused, InputError, show_exact
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact import Exact, exact
 from gridveil.privacy.ledger import Charge, Ledger, Terms
+from gridveil.privacy.mechanism_record import Answer, Record, Vector
 from gridveil.privacy.noise import NoiseSource, SecureNoise
-from gridveil.privacy.record import Answer, Record, Vector
 from gridveil.privacy.seeded import SeededNoise
 
 

@@ -14,13 +14,25 @@ from functools import partial
 
 import numpy as np
 
-import gridveil.wind.downstream as use
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.report.charts import Chart
 from gridveil.report.page import Picture, Section, Table
 from gridveil.wind.clock import common_step
-from gridveil.wind.downstream import Series, Vector
+from gridveil.wind.downstream import (
+    LAGS,
+    Series,
+    Vector,
+    bin_means,
+    curve_error,
+    distance,
+    forecast_error,
+    memory,
+    month_error,
+    persistence_error,
+    ramps,
+    together,
+)
 from gridveil.wind.features import Features
 from gridveil.wind.records import Records
 from gridveil.wind.release import plan
@@ -136,35 +148,35 @@ def _figures(
         found.append(Figure(name, *(None if power is None else figure(power) for power in powers)))
 
     off = partial(same, error=True)
-    off("curve in bins of 0.5 m/s, rms error", lambda p: use.curve_error(series.bins, real, p))
+    off("curve in bins of 0.5 m/s, rms error", lambda p: curve_error(series.bins, real, p))
     if len(names) > 1:
         own = series.by_turbine
-        off("curve of each turbine, rms error", lambda p: use.curve_error(own, real, p))
+        off("curve of each turbine, rms error", lambda p: curve_error(own, real, p))
     same("capacity factor", lambda p: float(p.mean()))
     if len(names) > 1:
         for at, name in enumerate(names):
             same(f"capacity factor, {name}", partial(_factor, series, at))
-    off("distribution of power, mean distance", lambda p: use.distance(real, p))
+    off("distribution of power, mean distance", lambda p: distance(real, p))
     same("share of records at 0", lambda p: float(np.mean(p < 1e-6)))
     same("share of records at full power", lambda p: float(np.mean(p > _FULL)))
     if series.seconds is None:
         return found
-    off("energy of a month, mean error", lambda p: use.month_error(series, real, p))
-    for lag in (1, use.LAGS):
+    off("energy of a month, mean error", lambda p: month_error(series, real, p))
+    for lag in (1, LAGS):
         same(f"autocorrelation, lag {lag}", partial(_memory_at, series, lag))
-    same("ramps, standard deviation", lambda p: float(np.std(use.ramps(series, p))))
+    same("ramps, standard deviation", lambda p: float(np.std(ramps(series, p))))
     if len(names) > 1:
-        same("correlation of turbines", partial(use.together, series))
-    for steps in (1, use.LAGS):
+        same("correlation of turbines", partial(together, series))
+    for steps in (1, LAGS):
         word = "step" if steps == 1 else "steps"
         same(f"forecast {steps} {word} ahead, error", partial(_forecast, series, steps, real))
-        still = use.persistence_error(series, real, steps)
+        still = persistence_error(series, real, steps)
         found.append(Figure(f"the same by persistence, {steps} {word}", still, None, None))
     return found
 
 
 def _memory_at(series: Series, lag: int, power: Vector) -> float:
-    return float(use.memory(series, power, [lag])[0])
+    return float(memory(series, power, [lag])[0])
 
 
 def _factor(series: Series, turbine: int, power: Vector) -> float:
@@ -172,7 +184,7 @@ def _factor(series: Series, turbine: int, power: Vector) -> float:
 
 
 def _forecast(series: Series, steps: int, real: Vector, power: Vector) -> float:
-    return use.forecast_error(series, power, real, steps)
+    return forecast_error(series, power, real, steps)
 
 
 def _shown(value: float | None) -> str:
@@ -194,8 +206,8 @@ def _curves(series: Series, real: Vector, released: Vector) -> Picture:
         y_range=(0.0, 1.05),
     )
     for power, colour in ((real, "c0"), (released, "c1")):
-        chart.line(middles, use.bin_means(series.bins, power)[some], colour)
-    apart = use.curve_error(series.bins, real, released)
+        chart.line(middles, bin_means(series.bins, power)[some], colour)
+    apart = curve_error(series.bins, real, released)
     return Picture(
         chart.svg(),
         f"Mean power in bins of wind speed of real and released records; they differ by "
@@ -229,7 +241,7 @@ def _months(series: Series, real: Vector, released: Vector) -> Picture:
 
 
 def _ramps(series: Series, real: Vector, released: Vector) -> Picture:
-    changes = [np.clip(use.ramps(series, p), _RAMPS[0], _RAMPS[-1]) for p in (real, released)]
+    changes = [np.clip(ramps(series, p), _RAMPS[0], _RAMPS[-1]) for p in (real, released)]
     shares = [100 * np.histogram(one, _RAMPS)[0] / max(len(one), 1) for one in changes]
     return _steps(
         100 * _RAMPS,
@@ -255,7 +267,7 @@ def _steps(edges: Vector, heights: Sequence[Vector], x: str, y: str, caption: st
 
 
 def _memories(series: Series, real: Vector, released: Vector) -> Picture:
-    both = [np.nan_to_num(use.memory(series, power, _LAGS)) for power in (real, released)]
+    both = [np.nan_to_num(memory(series, power, _LAGS)) for power in (real, released)]
     chart = Chart(
         f"lag (steps of {series.step:,} seconds)",
         "autocorrelation",

@@ -25,16 +25,16 @@ from gridveil.wind.io.columns import (
     plain_type,
 )
 from gridveil.wind.io.dates import check_format
-from gridveil.wind.io.layout import Layout, Tally, read_layout
-from gridveil.wind.io.request import (
+from gridveil.wind.io.in_memory import Columns, Contents, Span, Store, hold
+from gridveil.wind.io.read_options import (
     Capacity,
     CsvStyle,
     check_capacity,
     check_options,
     key_or_time,
 )
+from gridveil.wind.io.source_rows import Layout, Tally, read_layout
 from gridveil.wind.io.sources import Source, open_source
-from gridveil.wind.io.store import Columns, Contents, Span, Store, hold
 from gridveil.wind.io.streamed import stream as stream_records
 from gridveil.wind.io.writers import (
     Released,

@@ -28,8 +28,8 @@ from gridveil.release.bundle import DEVIATIONS_FILE, Writer, write_deviations
 from gridveil.release.options import options_of
 from gridveil.release.plan import Asked, Plan, Progress, Release, silent
 from gridveil.report.page import Section, Snippet
-from gridveil.wind.assumptions import assumed, unusual
 from gridveil.wind.clock import SECONDS, Whole, calendar, check_unit, largest_group
+from gridveil.wind.disclosures import assumed, make_facts, unusual
 from gridveil.wind.features import Features
 from gridveil.wind.methods import BY_NAME, Method, Synthetic
 from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task, clipped
@@ -37,7 +37,6 @@ from gridveil.wind.methods.choice import AUTO, advice, choose
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, default_features, fit_records
 from gridveil.wind.report import Made, loading_snippets, series_section, wind_section
-from gridveil.wind.statement_facts import make_facts
 
 Vector = NDArray[np.float64]
 METHODS = tuple(BY_NAME)

@@ -19,7 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from gridveil.errors import InputError
-from gridveil.wind.io.request import CsvStyle
+from gridveil.wind.io.read_options import CsvStyle
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 """What the name of a file of records ends in."""

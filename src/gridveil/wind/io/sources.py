@@ -24,7 +24,7 @@ import pyarrow as pa
 from gridveil.errors import InputError
 from gridveil.wind.io.columns import plain
 from gridveil.wind.io.files import RecordFile, find_columns, find_files, open_file
-from gridveil.wind.io.request import CsvStyle
+from gridveil.wind.io.read_options import CsvStyle
 
 BLOCK = 65_536
 """Rows of a piece, but for the last of a file."""

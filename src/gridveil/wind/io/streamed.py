@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.wind.io.columns import Vector, compare_neighbours, to_seconds
-from gridveil.wind.io.layout import (
+from gridveil.wind.io.in_memory import (
+    Contents,
+    PublicBlock,
+    Span,
+    seal,
+)
+from gridveil.wind.io.read_options import Capacity, capacity_of
+from gridveil.wind.io.source_rows import (
     Layout,
     Rows,
     Tally,
@@ -24,14 +31,7 @@ from gridveil.wind.io.layout import (
     normalise,
     read_once,
 )
-from gridveil.wind.io.request import Capacity, capacity_of
 from gridveil.wind.io.sources import Piece, Source
-from gridveil.wind.io.store import (
-    Contents,
-    PublicBlock,
-    Span,
-    seal,
-)
 
 
 class Streamed:

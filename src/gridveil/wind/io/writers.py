@@ -33,10 +33,10 @@ from gridveil.wind.io.columns import (
     plain,
     to_numbers,
 )
-from gridveil.wind.io.layout import Layout
-from gridveil.wind.io.request import CsvStyle
+from gridveil.wind.io.in_memory import Growing, PublicBlock, Store
+from gridveil.wind.io.read_options import CsvStyle
+from gridveil.wind.io.source_rows import Layout
 from gridveil.wind.io.sources import BLOCK
-from gridveil.wind.io.store import Growing, PublicBlock, Store
 
 Released = Callable[[], Iterator[Vector]]
 """Released power as shares of capacity, in the released order, in blocks of any size."""

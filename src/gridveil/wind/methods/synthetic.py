@@ -26,14 +26,15 @@ from gridveil.wind.methods.base import (
     slices,
 )
 from gridveil.wind.methods.choice import FEW
+from gridveil.wind.reference_curves import Reference
 from gridveil.wind.regression import Fit
-from gridveil.wind.synthetic.agenda import QUESTIONS, Agenda, make_agenda
-from gridveil.wind.synthetic.curves import Reference, choose_knots
+from gridveil.wind.synthetic.budget import QUESTIONS, Agenda, make_agenda
 from gridveil.wind.synthetic.farm import Farm, Vector
 from gridveil.wind.synthetic.generate import generate
 from gridveil.wind.synthetic.inquiry import Inquiry
+from gridveil.wind.synthetic.knots import choose_knots
+from gridveil.wind.synthetic.learn_means import ask_base, ask_means, ask_reference
 from gridveil.wind.synthetic.learn_scatter import Scatter, Stops, ask_scatter, ask_stops
-from gridveil.wind.synthetic.means import ask_base, ask_means, ask_reference
 
 # Warn if noise moves the mean by more than this, in units of the records' spread. On days of a farm
 # the error of the energy was 3.6% at 0.11, and 29% at 0.3.

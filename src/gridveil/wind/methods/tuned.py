@@ -35,7 +35,7 @@ from gridveil.wind.methods.tuned_budget import (
     public_setting,
     weight_mix,
 )
-from gridveil.wind.methods.tuned_correlation import Readings, SharedDraws, shared_draws
+from gridveil.wind.methods.tuned_distribution import Levels
 from gridveil.wind.methods.tuned_estimate import (
     Spread,
     Weights,
@@ -45,11 +45,17 @@ from gridveil.wind.methods.tuned_estimate import (
     estimate_weights,
     matched,
 )
-from gridveil.wind.methods.tuned_levels import Levels
-from gridveil.wind.methods.tuned_prior import weight_prior
 from gridveil.wind.methods.tuned_sums import Cells, Restored, whole
-from gridveil.wind.methods.tuned_time_order import draw_scores, pieces, seed_of
+from gridveil.wind.methods.tuned_time_order import (
+    Readings,
+    SharedDraws,
+    draw_scores,
+    pieces,
+    seed_of,
+    shared_draws,
+)
 from gridveil.wind.queries import above, ask_records, spread_query, weights_query
+from gridveil.wind.reference_curves import weight_prior
 from gridveil.wind.regression import Fit
 from gridveil.wind.restoration.restore import restore_closely
 from gridveil.wind.rows import LocalRows, total

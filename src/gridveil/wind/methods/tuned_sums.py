@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from gridveil.wind.methods.tuned_distribution import Floats, Levels, Whole
 from gridveil.wind.methods.tuned_estimate import unbias
-from gridveil.wind.methods.tuned_levels import Floats, Levels, Whole
 from gridveil.wind.methods.tuned_time_order import pieces
 from gridveil.wind.rows import BLOCK, LocalRows
 

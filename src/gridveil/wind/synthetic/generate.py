@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from gridveil.wind.synthetic.curves import Flags, cells
-from gridveil.wind.synthetic.farm import Chunk, Farm, Turbine, Vector, Whole
-from gridveil.wind.synthetic.lags import (
+from gridveil.wind.synthetic.autocorrelation import (
     LASTING,
     SHARED,
     SLOW,
@@ -20,6 +18,8 @@ from gridveil.wind.synthetic.lags import (
     memory_factors,
     ranks,
 )
+from gridveil.wind.synthetic.farm import Chunk, Farm, Turbine, Vector, Whole
+from gridveil.wind.synthetic.knots import Flags, cells
 from gridveil.wind.synthetic.learn_scatter import SPEED_GROUPS, Scatter, Stops
 from gridveil.wind.synthetic.residual_shape import RANKS
 

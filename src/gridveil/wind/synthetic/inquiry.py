@@ -10,8 +10,8 @@ import numpy as np
 
 from gridveil.privacy.account import Account
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.wind.synthetic.agenda import Agenda
-from gridveil.wind.synthetic.blocks import (
+from gridveil.wind.reference_curves import REFERENCE_PRIOR, REFERENCES
+from gridveil.wind.synthetic.block_queries import (
     TERM,
     BlockSums,
     Choice,
@@ -19,7 +19,7 @@ from gridveil.wind.synthetic.blocks import (
     opened,
     weigh,
 )
-from gridveil.wind.synthetic.curves import REFERENCE_PRIOR, REFERENCES
+from gridveil.wind.synthetic.budget import Agenda
 from gridveil.wind.synthetic.farm import Chunk, Farm, Vector, Whole
 
 Progress = Callable[[str], None]

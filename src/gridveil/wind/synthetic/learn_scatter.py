@@ -12,19 +12,19 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
-from gridveil.wind.synthetic.agenda import SPELL, SPELL_SPREAD, STOPPED
-from gridveil.wind.synthetic.blocks import BlockSums, add_by_block, add_by_long_block, masked
-from gridveil.wind.synthetic.curves import Flags, cells, posterior
-from gridveil.wind.synthetic.farm import SPEEDS, Chunk, Vector, Whole
-from gridveil.wind.synthetic.inquiry import Inquiry
-from gridveil.wind.synthetic.lags import (
+from gridveil.wind.synthetic.autocorrelation import (
     CLIP,
     choose_lags,
     fit_shares,
     usual_products,
     usual_shares,
 )
-from gridveil.wind.synthetic.means import Base, Means
+from gridveil.wind.synthetic.block_queries import BlockSums, add_by_block, add_by_long_block, masked
+from gridveil.wind.synthetic.budget import SPELL, SPELL_SPREAD, STOPPED
+from gridveil.wind.synthetic.farm import SPEEDS, Chunk, Vector, Whole
+from gridveil.wind.synthetic.inquiry import Inquiry
+from gridveil.wind.synthetic.knots import Flags, cells, posterior
+from gridveil.wind.synthetic.learn_means import Base, Means
 from gridveil.wind.synthetic.residual_shape import (
     EDGES,
     MEAN_SIZE,

@@ -164,12 +164,11 @@ class Choice:
     prior: Vector
     scores: Callable[[Sequence[Blocks]], Whole]
 
-    # The tolerance covers the rounding of the sum of a score and its prior.
-    sensitivity = Sensitivity(
-        Fraction(1),
-        "the public weights of a block add up to at most 1",
-        tolerance=Fraction(1, 2**20),
-    )
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far a score moves; the tolerance covers the rounding of its sum with its prior."""
+        why = "the public weights of a block add up to at most 1"
+        return Sensitivity(Fraction(1), why, tolerance=Fraction(1, 2**20))
 
     def ask(self, account: Account, power: Power, farm: Farm, epsilon: Fraction) -> int:
         """Ask the query; return the place of the chosen candidate."""

@@ -24,14 +24,14 @@ from gridveil.wind.io.columns import (
     to_numbers,
     to_seconds,
 )
-from gridveil.wind.io.layout import (
+from gridveil.wind.io.read_options import Capacity, capacity_of
+from gridveil.wind.io.source_rows import (
     Layout,
     Rows,
     Tally,
     normalise,
     read_once,
 )
-from gridveil.wind.io.request import Capacity, capacity_of
 from gridveil.wind.io.sources import BLOCK, Piece, Source
 
 T = TypeVar("T")

@@ -13,14 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.wind.synthetic.agenda import (
-    HOUR_SPREAD,
-    MONTH_SPREAD,
-    RESPONSE,
-    RESPONSE_SPREAD,
-    TURBINE_SPREAD,
-)
-from gridveil.wind.synthetic.blocks import (
+from gridveil.wind.reference_curves import REFERENCE_PRIOR, REFERENCES, Reference
+from gridveil.wind.synthetic.block_queries import (
     TERM,
     BlockSums,
     Choice,
@@ -29,18 +23,16 @@ from gridveil.wind.synthetic.blocks import (
     opened,
     weigh,
 )
-from gridveil.wind.synthetic.curves import (
-    REFERENCE_PRIOR,
-    REFERENCES,
-    Flags,
-    Knots,
-    Reference,
-    cells,
-    isotonic,
-    posterior,
+from gridveil.wind.synthetic.budget import (
+    HOUR_SPREAD,
+    MONTH_SPREAD,
+    RESPONSE,
+    RESPONSE_SPREAD,
+    TURBINE_SPREAD,
 )
 from gridveil.wind.synthetic.farm import GRID, HOURS, SPEEDS, Chunk, Farm, Vector, Whole
 from gridveil.wind.synthetic.inquiry import Inquiry
+from gridveil.wind.synthetic.knots import Flags, Knots, cells, isotonic, posterior
 
 QUARTERS = 4
 _POWERS = 200  # the number of levels of power in the choice of the reference

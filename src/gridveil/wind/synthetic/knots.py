@@ -1,4 +1,4 @@
-"""Power curves on public knots: the reference family, knots, posteriors, isotonic regression.
+"""Power curves on public knots: knots, posteriors, isotonic regression.
 
 A curve is a table over `SPEEDS`. Between knots it is linear: a record's *hats* are its shares of
 the two knots next to its wind speed.
@@ -6,7 +6,6 @@ the two knots next to its wind speed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,37 +15,6 @@ from scipy import sparse
 from gridveil.wind.synthetic.farm import SPEEDS, Chunk, Farm, Vector, Whole
 
 Flags = NDArray[np.bool_]
-
-_HALF_SPEEDS = np.arange(6.5, 11.01, 0.2)
-_KNEES = ((3.2, 3.4), (3.5, 2.0), (4.3, 1.4))
-_USUAL = (8.4, 1.2)  # mean and deviation of the wind speed at half power, for turbines on land
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A public curve: ``(1 + (2^s - 1) (v/v50)^(-a s))^(-1/s)``.
-
-    ``v50`` is the wind speed at half power, ``a`` the growth below it and ``s`` the sharpness of
-    the knee. Published curves of all kinds of turbines, relative to their speed at half power,
-    agree with one of this family to about 2% of capacity; nacelle anemometers show a softer knee.
-    """
-
-    half_speed: float
-    growth: float
-    sharpness: float
-
-    def __call__(self, speed: Vector) -> Vector:
-        """Compute the power at these wind speeds, as shares of capacity."""
-        ratio = np.maximum(speed / self.half_speed, 1e-2)
-        s = self.sharpness
-        return np.asarray((1 + (2**s - 1) * ratio ** (-self.growth * s)) ** (-1 / s))
-
-
-REFERENCES = tuple(Reference(v50, *knee) for v50 in _HALF_SPEEDS for knee in _KNEES)
-"""The public candidates for the reference curve."""
-REFERENCE_PRIOR = np.array(
-    [-0.5 * ((one.half_speed - _USUAL[0]) / _USUAL[1]) ** 2 for one in REFERENCES]
-)
 
 
 class Knots:
