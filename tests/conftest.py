@@ -16,12 +16,12 @@ from support.noise import repeatable
 from support.sizes import FULL
 
 from gridveil.grid import congestion
-from gridveil.grid.model import population
+from gridveil.grid.model import sampling
 from gridveil.privacy.account import Account
 from gridveil.privacy.ledger import Ledger
 
 LOOK = congestion._LOOK
-SAMPLED = population.SAMPLED
+SAMPLED = sampling.SAMPLED
 
 # No check of Hypothesis may depend on how fast the machine is.
 hypothesis.settings.register_profile(
@@ -76,7 +76,7 @@ def _small_releases() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:
             patch.setattr(congestion, "_LOOK", (LOOK[0], 1))
-            patch.setattr(population, "SAMPLED", (40, 20))
+            patch.setattr(sampling, "SAMPLED", (40, 20))
         yield
 
 
@@ -89,7 +89,7 @@ def all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def usual_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many models as a release of a user samples."""
-    monkeypatch.setattr(population, "SAMPLED", SAMPLED)
+    monkeypatch.setattr(sampling, "SAMPLED", SAMPLED)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ MAY_DRAW = {
     "wind/demo.py",
     "wind/methods/tuned_time_order.py",  # records from noisy ones, seeded by them: no noise
     "wind/synthetic/generate.py",  # records from noisy answers, seeded by them: no noise
-    "grid/model/population.py",
+    "grid/model/sampling.py",
     "grid/series/rebuild.py",  # residuals of released loads, seeded by them: no noise
     "grid/congestion.py",  # about released values, by a seed that hides nothing
     "grid/restoration/congestion_relief.py",  # about estimates, the same

@@ -14,7 +14,7 @@ from gridveil import grid
 from gridveil.cli.commands import app
 from gridveil.grid import Population, cases, read_case
 from gridveil.grid.io.matpower.tables import PD, PMAX, RATE_A
-from gridveil.grid.model.population import default_models
+from gridveil.grid.model.sampling import default_models
 from gridveil.grid.picture import bus_positions
 from gridveil.release.bundle import OWNER_MARK
 

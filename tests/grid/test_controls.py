@@ -122,7 +122,7 @@ def test_the_owner_sees_controls_beside_the_release(tmp_path, ledger):
     assert names == ["no limits", "all at mean"]
     free = network.with_capacity(np.full(len(network.branches), np.inf))
     shown = found.to_json()["controls"]
-    unseen = grid.model.population.sample_like(models, network, 20, seed=1)
+    unseen = grid.model.sampling.sample_like(models, network, 20, seed=1)
     expected = Reference(network, unseen).errors(free, penalty=3000)
     assert shown["no limits"]["cost_error"] == pytest.approx(expected.cost_error)
     assert shown["no limits"]["missed"] == 100

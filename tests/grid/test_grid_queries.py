@@ -16,9 +16,10 @@ from gridveil.grid.cases import rts96
 from gridveil.grid.methods import queries
 from gridveil.grid.methods.queries import CostQuery, EntriesQuery
 from gridveil.grid.model.declarations import Declared
-from gridveil.grid.model.population import Population, sample_population
+from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import split_parts
 from gridveil.grid.model.release_problem import ReleaseProblem
+from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.release import release
 from gridveil.privacy.account import Account, Budget

@@ -12,9 +12,10 @@ from support.sizes import FULL
 from gridveil.errors import InputError
 from gridveil.grid.cases import rts96
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.population import Population, sample_population
+from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import split_parts
 from gridveil.grid.model.release_problem import ReleaseProblem, highest_cost
+from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.engine import solve_population
 
 ALL = SINGLE + TOGETHER

@@ -11,7 +11,7 @@ from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.errors import InputError
-from gridveil.grid.model.population import own_models
+from gridveil.grid.model.sampling import own_models
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

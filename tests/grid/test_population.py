@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from gridveil.errors import GridveilError, InputError
 from gridveil.grid import Population, cases, read_case, sample_population
-from gridveil.grid.io.population_file import KEY
-from gridveil.grid.model.population import TABLE
+from gridveil.grid.model.population import KEY, TABLE
 
 NETWORK = cases.rts96()
 

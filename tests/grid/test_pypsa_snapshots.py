@@ -24,7 +24,7 @@ from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io import pypsa as fmt
 from gridveil.grid.io import read_case
-from gridveil.grid.model.population import own_models
+from gridveil.grid.model.sampling import own_models
 from gridveil.planning.release_kind import Choice, make_kinds
 
 __all__ = ["pytestmark"]

@@ -14,9 +14,10 @@ from support.sizes import FULL
 from gridveil.grid.cases import rts96
 from gridveil.grid.methods import certified
 from gridveil.grid.model.declarations import Declared
-from gridveil.grid.model.population import Population, sample_population, take
+from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.public_network import split_parts
 from gridveil.grid.model.release_problem import ReleaseProblem
+from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.opf.flows import Flows
 from gridveil.grid.release import release

@@ -225,7 +225,8 @@ def solve(
     """
     from gridveil.cli.console import counted
     from gridveil.grid import Certified, check, solve_population
-    from gridveil.grid.model.population import Population, own_models
+    from gridveil.grid.model.population import Population
+    from gridveil.grid.model.sampling import own_models
 
     if ac:
         only_dc = {"--model": model, "--slack-price": slack_price, "--convention": convention}

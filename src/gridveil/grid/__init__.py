@@ -14,8 +14,9 @@ from gridveil.grid.io import read_case
 from gridveil.grid.methods import Certified, Laplace, Paper
 from gridveil.grid.model.checks import Problem, check, problems
 from gridveil.grid.model.network import Branches, Buses, Generators, Network
-from gridveil.grid.model.population import Population, sample_population
+from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import PublicNetwork
+from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.ac.engine import AcSolutions, AcStatus, solve_ac
 from gridveil.grid.opf.engine import Engine, Solutions, Status, solve_population
 from gridveil.grid.opf.outages import Contingencies, contingencies

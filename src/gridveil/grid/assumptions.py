@@ -22,7 +22,6 @@ from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Floats, Generators, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population, take
-from gridveil.grid.model.population_checks import hopeless
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import solve_population
@@ -138,7 +137,7 @@ def _models(problem: ReleaseProblem, left_out: int) -> Iterator[str]:
             "the load in them. Check the case, or give models of your own with --population."
         )
     low, high = public.with_values(public.low), public.with_values(public.high)
-    unmatched = hopeless(models.load, models.p_min, models.p_max, low, high)
+    unmatched = models.hopeless(low, high)
     count = int(np.broadcast_to(unmatched, (models.size,)).sum())
     if count or _unserved(public, take(models, np.arange(min(models.size, _FEW)))):
         count = _unserved(public, models)

@@ -23,12 +23,14 @@ from gridveil.grid.model.costs import has_curves
 from gridveil.grid.model.declarations import Declared, pairs
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.population import Population, sample_like
+from gridveil.grid.model.population import Population
 from gridveil.grid.model.release_problem import with_linear_costs
+from gridveil.grid.model.sampling import sample_like
 from gridveil.grid.model_comparison import AcErrors, ModelErrors, Reference, ac_errors, controls
 from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture
-from gridveil.grid.release import KIND, POPULATION_FILE
+from gridveil.grid.release import POPULATION_FILE
+from gridveil.grid.statement_facts import KIND
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.inference_attack import Inference, infer

@@ -23,8 +23,8 @@ from gridveil.grid.io.released_columns import Change, changes, fate_of, lines
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.population import own_models, sample_population
 from gridveil.grid.model.ranges import check_ranges, default_range
+from gridveil.grid.model.sampling import own_models, sample_population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.words import certainty, show_certainty
 from gridveil.report.certainty_by_size import misfit, sizes

@@ -30,7 +30,7 @@ from gridveil.grid.model.class_steps import steps_of
 from gridveil.grid.model.declarations import Declared, declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters, public_beside
-from gridveil.grid.model.population import Population, check_models
+from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import PublicNetwork, split_parts
 from gridveil.grid.model.ranges import RangeLike, ranges_of
 from gridveil.grid.model.release_problem import (
@@ -41,6 +41,7 @@ from gridveil.grid.model.release_problem import (
     sketch_network,
     with_linear_costs,
 )
+from gridveil.grid.model.sampling import check_models
 from gridveil.grid.opf.ac.engine import AcSolutions, solve_ac
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.report import (
@@ -51,7 +52,6 @@ from gridveil.grid.report import (
     served_words,
     survived_words,
 )
-from gridveil.grid.statement_facts import KIND as KIND
 from gridveil.grid.statement_facts import facts
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency

@@ -20,8 +20,9 @@ from gridveil.grid.methods import PENALTY
 from gridveil.grid.methods.paper import FAILED
 from gridveil.grid.methods.queries import CostQuery, Parts
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.population import Population, sample_population, take
+from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.release_problem import ReleaseProblem
+from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.release import GridPlan, plan
 from gridveil.privacy.exact import exact

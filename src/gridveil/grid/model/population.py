@@ -1,31 +1,38 @@
 """A population of OPF models on one network: costs, loads and generator limits of each.
 
 Every array has one row per model. Loads, limits and capacities are public multipliers of the
-network's own values, never values: sampled values would give the nominal ones away.
+network's own values, never values: sampled values would give the nominal ones away. Whether models
+fit a network is decided by public data only: shapes, values, and whether generation can match load.
+A population's file is Parquet: one row per model, one list column per array.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, wrong_type
-from gridveil.grid.io import Source, module_of, strip_source
-from gridveil.grid.io import population_file as files
+from gridveil.errors import InputError
 from gridveil.grid.model.checks import Problem, refuse
-from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
-from gridveil.grid.model.parameters import PARAMETERS, check_parameters
-from gridveil.grid.model.population_checks import inadequate, misshapen, unusable
+from gridveil.grid.model.parameters import check_parameters
 from gridveil.grid.model.public_network import PublicNetwork
 
 Floats = NDArray[np.float64]
-SAMPLED = (1000, 200)  # models if none are given, on up to 500 buses and on more
+Bools = NDArray[np.bool_]
+
+KEY = b"gridveil.population"
+"""The key of a file's metadata for the names of elements and the private parameters."""
+MODEL = "model"
 
 TABLE = {
     "load": "buses",
@@ -74,7 +81,7 @@ class Population:
         private = check_parameters(self.private) if self.private else ()
         object.__setattr__(self, "private", private)
         if "cost" in private and self.cost is not None:
-            raise _values_of_private()
+            raise values_of_private()
         for name in TABLE:
             given = getattr(self, name)
             if given is not None:
@@ -98,28 +105,40 @@ class Population:
     def problems(self, network: Network | PublicNetwork) -> list[Problem]:
         """Everything that keeps these models from running on a network, on public data alone.
 
-        Whether generation is enough in every model is asked only where neither loads nor
+        Whether generation is enough in every model is asked only if neither loads nor
         generator limits are private: a refusal would tell something about them.
         """
-        found = self._malformed(network)
+        found = [*self._misshapen(network), *self._unusable()]
         private = {*self.private, *getattr(network, "parameters", ())}
         if found or private & {"load", "generator_limit"}:
             return found
-        return list(inadequate(self.load, self.p_min, self.p_max, self.size, network))
+        return list(self._inadequate(network))
 
     def write(
         self, path: str | os.PathLike[str], network: Network | PublicNetwork | None = None
     ) -> None:
         """Write the models as Parquet: one row per model, one list column per array.
 
-        Where the network is given too, the file names its elements, and is then only ever read
-        with a network of the same elements.
+        If the network is given too, the file names its elements, and is then only ever read with
+        a network of the same elements.
         """
         names: dict[str, tuple[str, ...]] = {}
         if network is not None:
             self.check_shapes(network)
             names = {array: getattr(network, TABLE[array]).name for array in self.arrays()}
-        files.write(path, self.arrays(), names, size=self.size, private=self.private)
+        columns: dict[str, Any] = {MODEL: pa.array(np.arange(self.size))}
+        for name, array in self.arrays().items():
+            flat = pa.array(np.ascontiguousarray(array).ravel())
+            columns[name] = pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+        about = {"names": names, "private": self.private}
+        table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(about).encode()})
+        try:
+            pq.write_table(table, Path(path), compression="zstd")
+        except OSError as error:
+            raise InputError(
+                f"{Path(path)} can't be written: {error.strerror or error}.",
+                remedy="Name a file in a folder that is there and that you may write.",
+            ) from None
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], network: Network | PublicNetwork) -> Population:
@@ -135,19 +154,93 @@ class Population:
             If the file does not fit the network.
         """
         names = {array: getattr(network, table).name for array, table in TABLE.items()}
-        arrays, size, private = files.read(path, names)
+        arrays, size, private = _read(Path(path), names)
         population = cls(size=size, private=private, **arrays)
         population.check_shapes(network)
         return population
 
     def check_shapes(self, network: Network | PublicNetwork) -> None:
-        """Raise where an array does not match the network, or holds what can't be used."""
-        refuse("The population", self._malformed(network))
+        """Raise if an array does not match the network, or holds what can't be used."""
+        refuse("The population", [*self._misshapen(network), *self._unusable()])
 
-    def _malformed(self, network: Network | PublicNetwork) -> list[Problem]:
-        arrays = self.arrays()
-        shapes = misshapen(arrays, TABLE, self.size, network)
-        return [*shapes, *unusable(arrays, self.private)]
+    def _misshapen(self, network: Network | PublicNetwork) -> Iterator[Problem]:
+        """Arrays that do not have a row per model and a column per element."""
+        for name, array in self.arrays().items():
+            wanted = (self.size, len(getattr(network, TABLE[name])))
+            if array.shape != wanted:
+                yield Problem(
+                    name,
+                    f"shape {array.shape}",
+                    f"it does not match {wanted[0]} models and {wanted[1]} {TABLE[name]}",
+                    "Give one row per model and one column per element.",
+                )
+
+    def _unusable(self) -> Iterator[Problem]:
+        """Arrays that hold what no model can have."""
+        for name, array in self.arrays().items():
+            bad = ~np.isfinite(array)
+            # A load that is public may be one at some times, and feed in at others.
+            signed = name == "cost" or (
+                name == "load" and bool(self.private) and "load" not in self.private
+            )
+            if not signed:
+                bad |= array < 0
+            rows = np.unique(np.argwhere(bad)[:, 0])
+            if len(rows):
+                yield Problem(
+                    name,
+                    f"{len(rows)} models, the first is {rows[0]}",
+                    "it holds numbers that are missing, infinite or negative"
+                    if not signed
+                    else "it holds numbers that are missing or infinite",
+                    "Correct or leave out these models.",
+                )
+
+    def _inadequate(self, network: Network | PublicNetwork) -> Iterator[Problem]:
+        """Models in which an island's generators can't match its load, line limits aside."""
+        island = _islands(network)
+        short, over = self._unmatched(network, network, island)
+        for bad, what in (
+            (short, "generators can't cover the load"),
+            (over, "generators can't go down to the load"),
+        ):
+            for model, label in np.argwhere(np.broadcast_to(bad, (self.size, bad.shape[1]))):
+                first = network.buses.name[int(np.flatnonzero(island == label)[0])]
+                yield Problem(
+                    f"model {model}",
+                    f"island of bus {first}",
+                    what,
+                    "Leave the model out, or widen it.",
+                )
+
+    def hopeless(self, low: Network, high: Network) -> Bools:
+        """Models in which no values between those of two networks let generation match load.
+
+        `low` has every private value at the lower end of its range, and `high` at the upper end.
+        One answer per model; a single one if all models are alike.
+        """
+        # Limits may be infinite, and then nothing is hopeless.
+        with np.errstate(invalid="ignore"):
+            short, over = self._unmatched(low, high, low.islands())
+        return np.asarray((short | over).any(axis=1))
+
+    def _unmatched(self, low: Any, high: Any, island: Any) -> tuple[Bools, Bools]:
+        """Islands whose generators can't cover the load, or can't go down to it, in each model.
+
+        The least load and lower limits are those of `low`, the most load and upper limits of
+        `high`.
+        """
+        shunt = _by_island(None, low.buses.shunt, island)
+        needed, welcome = (
+            _by_island(self.load, one.buses.load, island) + shunt for one in (low, high)
+        )
+        place = np.where(low.generators.in_service, island[low.generators.bus], -1)
+        most = _by_island(self.p_max, high.generators.p_max, place, needed.shape[1])
+        least = _by_island(self.p_min, low.generators.p_min, place, needed.shape[1])
+        return (
+            most < needed - 1e-9 * (1 + np.abs(needed)),
+            least > welcome + 1e-9 * (1 + np.abs(welcome)),
+        )
 
     def __repr__(self) -> str:
         lines = [f"Population of {self.size:,} models"]
@@ -160,153 +253,19 @@ class Population:
         return "\n".join(lines)
 
 
-def sample_population(
-    network: Network | PublicNetwork,
-    size: int,
-    *,
-    spread: float = 0.125,
-    costs: tuple[float, float] | float | None = 0.125,
-    seed: int = 0,
-    private: str | Sequence[str] = "capacity",
-) -> Population:
-    """Sample models around a network; no value of the network is looked at.
-
-    If several snapshots of its file were read, models are sampled around these, each as often as
-    the others. They are multipliers for the network as it was read, with the same snapshots.
-
-    Parameters
-    ----------
-    network
-        The network, for its numbers of elements.
-    size
-        How many models.
-    spread
-        Loads and generator limits are multiplied by uniform factors in ``1 - spread`` to
-        ``1 + spread``: one for each bus and for each generator (both limits alike) in every model.
-    costs
-        A number: the network's costs, multiplied by uniform factors with that spread. A pair:
-        linear costs, uniform between the two ends in $/MWh, in place of the network's (the paper's
-        are 80 and 100). None: the network's costs.
-    seed
-        Seed of the public sample. It hides nothing.
-    private
-        The parameters that will be private: a name, a text with commas or a sequence of names.
-        Their values can't be sampled, only multipliers of them.
-
-    Raises
-    ------
-    InputError
-        If a number makes no sense, or values of a private parameter are asked for, or snapshots
-        tell them.
-    """
-    models = _count(size, 1, "A population needs 1 model or more, not {}.")
-    rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
-    hidden = check_parameters(private)
-    _check_spread(spread, "spread")
-
-    def around(width: float, table: str) -> Floats:
-        return rng.uniform(1 - width, 1 + width, (models, len(getattr(network, table))))
-
-    load = around(spread, "buses")
-    limits = around(spread, "generators")
-    cost = factor = None
-    if isinstance(costs, tuple | list):
-        if "cost" in hidden:
-            raise _values_of_private()
-        cost = rng.uniform(*_ends(costs), (models, len(network.generators)))
-    elif costs is not None:
-        _check_spread(costs, "costs")
-        factor = around(costs, "generators")
-    costs_of: dict[str, Floats | None] = {"cost": cost, "cost_factor": factor}
-    made = Population(models, load=load, p_min=limits, p_max=limits, private=hidden, **costs_of)
-    try:
-        own = own_models(network)
-    except InputError:
-        # That a private parameter has series is public; why they can't be models is not.
-        _check_told(network, hidden)
-        raise
-    return made if own is None else _around(own, made, network)
+def take(models: Population, places: NDArray[np.int64]) -> Population:
+    """Some models of a population."""
+    arrays: dict[str, Any] = {name: array[places] for name, array in models.arrays().items()}
+    return replace(models, size=len(places), **arrays)
 
 
-def _check_told(network: Network | PublicNetwork, private: tuple[str, ...]) -> None:
-    """Raise if the models of a network's file tell private values."""
-    if isinstance(source := network.source, Source) and isinstance(network, Network):
-        Declared().source(strip_source(source, private, {}), source)
-
-
-def _around(own: Population, made: Population, network: Network | PublicNetwork) -> Population:
-    """Sampled multipliers of the models that a network's file has itself, of each in turn."""
-    _check_told(network, made.private)
-    rows = np.arange(made.size) * own.size // made.size
-    arrays = made.arrays()
-    for name, array in own.arrays().items():
-        if not (name == "cost_factor" and made.cost is not None):  # whose costs are others
-            arrays[name] = array[rows] * arrays.get(name, 1.0)
-    return Population(made.size, private=made.private, **arrays)
-
-
-def sample_like(
-    population: Population, network: Network | PublicNetwork, size: int, *, seed: int
-) -> Population:
-    """Sample other models like those of a population: uniform between the ends of each array.
-
-    If the models are snapshots of the network's file, what goes together in them stays together:
-    other ones are mixtures of two, at random.
-    """
-    rng = np.random.default_rng(_count(seed, 0, "A seed is a whole number of 0 or more, not {}."))
-    models = _count(size, 1, "A population needs 1 model or more, not {}.")
-    arrays = {}
-    if own_models(network) is not None:
-        first, second = rng.integers(population.size, size=(2, models))
-        share = rng.uniform(size=(models, 1))
-        for name, array in population.arrays().items():
-            arrays[name] = share * array[first] + (1 - share) * array[second]
-        return Population(models, private=population.private, **arrays)
-    for name, array in population.arrays().items():
-        shape = (models, len(getattr(network, TABLE[name])))
-        arrays[name] = rng.uniform(*_span(array), shape)
-    if "p_min" in arrays and "p_max" in arrays:
-        # Drawn apart, a lower limit could be above the upper one.
-        arrays["p_min"] = arrays["p_max"]
-    return Population(models, private=population.private, **arrays)
-
-
-def _span(array: Floats) -> tuple[float, float]:
-    return (float(array.min()), float(array.max())) if array.size else (1.0, 1.0)
-
-
-def _values_of_private() -> InputError:
+def values_of_private() -> InputError:
+    """Make the error for a population that holds values of private costs."""
     return InputError(
         "Costs are private here, so a population can't hold values of them.",
         remedy="Give multipliers: costs=0.1 for factors in 0.9 to 1.1, or costs=None "
         "(--costs 10% or --costs none).",
     )
-
-
-def _count(value: Any, least: int, message: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(message.format(repr(value)), remedy=f"Give a whole number from {least}.")
-    return int(value)
-
-
-def _check_spread(spread: Any, name: str) -> None:
-    if not (isinstance(spread, int | float | np.number) and 0 <= spread <= 1):
-        raise InputError(
-            f"{name} is a share between 0 and 1, not {spread!r}.", remedy="Give 0.125, for example."
-        )
-
-
-def _ends(costs: Sequence[Any]) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in costs)
-    except (TypeError, ValueError):
-        low, high = 1.0, 0.0
-    if not (np.isfinite([low, high]).all() and low <= high):
-        raise InputError(
-            f"costs are two ends in $/MWh, the lower one first, not {costs!r}.",
-            remedy="Give 80 and 100, for example.",
-        )
-    return low, high
 
 
 def _frozen(values: Any, name: str) -> Floats:
@@ -318,78 +277,107 @@ def _frozen(values: Any, name: str) -> Floats:
     return array
 
 
-def take(models: Population, places: NDArray[np.int64]) -> Population:
-    """Some models of a population."""
-    arrays: dict[str, Any] = {name: array[places] for name, array in models.arrays().items()}
-    return replace(models, size=len(places), **arrays)
+def _islands(network: Any) -> Any:
+    if isinstance(network, Network):
+        return network.islands()
+    blank = np.zeros(network.entries)
+    return network.with_values(blank).islands()
 
 
-def check_models(public: PublicNetwork, population: Population | None) -> tuple[Population, int]:
-    """The population, checked against public data; sampled if none was given.
+def _by_island(
+    factors: Floats | None, values: Floats, island: Any, count: int | None = None
+) -> Floats:
+    """Sums over islands, ``(models, islands)``; a single row if all models are alike."""
+    width = int(island.max(initial=-1)) + 1 if count is None else count
+    on = island >= 0
+    member = np.zeros((int(on.sum()), width))
+    member[np.arange(len(member)), island[on]] = 1
+    scaled = values[on] if factors is None else factors[:, on] * values[on]
+    total: Floats = np.atleast_2d(scaled @ member)
+    return total
 
-    With it, how many sampled models were left out.
-    """
-    if population is None:
-        return sampled_models(public)
-    if not isinstance(population, Population):
-        raise wrong_type(
-            "Population",
-            population,
-            remedy="Read one with Population.read(path, network), or make one with "
-            "sample_population.",
-        )
-    if "cost" in public.parameters and population.cost is not None:
+
+def _read(
+    path: Path, names: dict[str, tuple[str, ...]]
+) -> tuple[dict[str, Floats], int, tuple[str, ...]]:
+    """Read a file for these elements: arrays, number of models and private parameters."""
+    if not path.exists():
         raise InputError(
-            "Costs are private here, and the population holds costs in $/MWh.",
-            remedy="Make one with multipliers: costs=0.1 "
-            "(gridveil grid population --private cost --costs 10%).",
+            f"There is no population at {path}.",
+            remedy="gridveil grid population makes one; or check the path.",
         )
-    # Parts have the multipliers of their wholes.
-    wholes = {PARAMETERS[name].beside or name for name in public.parameters}
-    if population.private and not wholes <= set(population.private):
+    try:
+        # Not `read_table`, which fails on a file with a column name twice.
+        with pq.ParquetFile(path) as file:
+            table = file.read()
+        present = list(table.column_names)
+    except (OSError, ValueError, pa.ArrowException) as error:  # also names that are not UTF-8
         raise InputError(
-            f"The population was made for private {', '.join(population.private)}, and "
-            f"{', '.join(public.parameters)} is private here.",
-            remedy="Make one with the private parameters of this release.",
-        )
-    return population.check(public), 0
-
-
-def default_models(public: PublicNetwork, size: int | None = None) -> Population:
-    """The models that a release samples if its owner gives none."""
-    return sampled_models(public, size)[0]
-
-
-def sampled_models(public: PublicNetwork, size: int | None = None) -> tuple[Population, int]:
-    """The models of a release for which none are given, and how many of them were left out.
-
-    They are those that the network's file has itself (snapshots), else sampled. Left out are those
-    in which generation can't match the load, if both are public.
-    """
-    models = own_models(public)
-    if models is None:
-        size = SAMPLED[len(public.buses) > 500] if size is None else size
-        models = sample_population(public, size, private=public.parameters)
-    short = {problem.element for problem in models.problems(public)}
-    if not short:
-        return models, 0
-    kept = [k for k in range(models.size) if f"model {k}" not in short]
-    if not kept:
+            f"{path.name} can't be read as Parquet: {error}.", remedy="Check the file."
+        ) from None
+    about = _about(table, path.name)
+    unknown = sorted(set(present) - set(names) - {MODEL})
+    if unknown:
         raise InputError(
-            "Generation is not enough for the load in any of the models.",
-            remedy="Give a population of your own.",
+            f"{path.name} has columns that mean nothing here: {', '.join(unknown)}.",
+            remedy=f"Use some of {', '.join(names)}.",
         )
-    return take(models, np.array(kept)), models.size - len(kept)
+    twice = sorted({name for name in present if present.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"{path.name} has several columns called {twice[0]}.", remedy="Keep one of them."
+        )
+    if not table.num_rows:
+        raise InputError(f"{path.name} has no models.", remedy="Give one row per model.")
+    arrays = {}
+    for name in present:
+        if name != MODEL:
+            stored = about["names"].get(name)
+            if stored is not None and stored != names[name]:
+                raise InputError(
+                    f"The elements of {name} in {path.name} are not those of the network.",
+                    remedy="Use the network that the population was made for.",
+                )
+            arrays[name] = _matrix(table.column(name), name, len(names[name]))
+    return arrays, table.num_rows, about["private"]
 
 
-def own_models(network: Network | PublicNetwork) -> Population | None:
-    """The models that the file of a network has itself: several snapshots that were read."""
-    source = network.source
-    if not isinstance(source, Source):
-        return None
-    arrays, own = source.models, getattr(module_of(source.kind), "models", None)
-    if arrays is None and (own is None or (arrays := own(source.data)) is None):
-        return None
-    private = network.parameters if isinstance(network, PublicNetwork) else ("capacity",)
-    size = len(next(iter(arrays.values()))) if arrays else 1
-    return Population(size, private=private, **arrays)
+def _about(table: Any, file: str) -> dict[str, Any]:
+    text = (table.schema.metadata or {}).get(KEY)
+    try:
+        about = json.loads(text) if text is not None else {"names": {}, "private": None}
+        names = {str(array): tuple(names) for array, names in about["names"].items()}
+        return {"names": names, "private": _private(about["private"])}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InputError(f"The metadata of {file} is damaged.", remedy="Write it again.") from None
+
+
+def _private(stored: Any) -> tuple[str, ...]:
+    # Older files have None or a single name: at most one parameter could be private.
+    if stored is None or isinstance(stored, str):
+        return () if stored is None else (stored,)
+    if not isinstance(stored, list):
+        raise TypeError
+    return tuple(str(name) for name in stored)
+
+
+def _matrix(column: Any, name: str, width: int) -> Floats:
+    kind = column.type
+    if not (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    ):
+        raise InputError(
+            f"Column {name} holds {kind}, not lists of numbers.",
+            remedy="Give one list for each model, with one number for each element.",
+        )
+    if set(pc.list_value_length(column).to_pylist()) - {width}:
+        raise InputError(
+            f"Column {name} has lists of other lengths than {width}, or none.",
+            remedy="Give one number for each element of the network.",
+        )
+    flat = column.combine_chunks().flatten()
+    try:
+        values = np.asarray(flat.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowException:
+        raise InputError(f"Column {name} does not hold numbers.") from None
+    return values.reshape(-1, width)

@@ -23,7 +23,6 @@ from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.population_checks import hopeless
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact import Exact
@@ -269,7 +268,7 @@ def check_generation(problem: ReleaseProblem) -> None:
     """
     public, models = problem.public, problem.models
     low, high = public.with_values(public.low), public.with_values(public.high)
-    if hopeless(models.load, models.p_min, models.p_max, low, high).all():
+    if models.hopeless(low, high).all():
         raise InputError(
             "No model can be served: generation can't match the load, wherever in their public "
             "range the private values are.",

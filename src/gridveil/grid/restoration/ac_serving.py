@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.model.population import Population, sample_like, take
+from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.release_problem import ReleaseProblem
+from gridveil.grid.model.sampling import sample_like
 from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim
