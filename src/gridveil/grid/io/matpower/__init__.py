@@ -15,6 +15,7 @@ or inner points from a private parameter must not publish them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,6 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, Source, protected_elements
 from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
-from gridveil.grid.io.matpower import encode as me
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
 from gridveil.grid.io.released_columns import copied, row_groups
@@ -68,11 +68,11 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
     """
     data = _data(network)
     if data is None:
-        text = me.rendered(_encoded(network, me.blank_tables(network)), Path(path).stem)
+        text = _rendered(_encoded(network, _blank_tables(network)), Path(path).stem)
     elif isinstance(data, CaseText):
-        text = me.edited(data, _encoded(network, tables_of(data)))
+        text = _edited(data, _encoded(network, tables_of(data)))
     else:
-        text = me.rendered(_encoded(network, data), Path(path).stem)
+        text = _rendered(_encoded(network, data), Path(path).stem)
     _save(text, path)
 
 
@@ -103,7 +103,7 @@ def write_release(
     if isinstance(source, Source) and source.private and isinstance(data, mt.CaseTables):
         tables = data  # stripped when the network was split
     else:
-        tables = strip(me.blank_tables(network) if data is None else data, private)
+        tables = strip(_blank_tables(network) if data is None else data, private)
     tables = _encoded(network, tables)
     gen = tables.gen.copy()
     gen[:, mt.PG] = released_dispatch(network)
@@ -118,7 +118,7 @@ def write_release(
         tables = replace(tables, branch=branch)
     if path is not None:
         remark = f"{', '.join(private)} as released; release.json lists what else is not as it was."
-        _save(me.rendered(tables, Path(path).stem, (remark,)), path)
+        _save(_rendered(tables, Path(path).stem, (remark,)), path)
     return tables
 
 
@@ -247,7 +247,7 @@ def _types(tables: mt.CaseTables) -> np.ndarray[tuple[int], np.dtype[np.float64]
 
 
 def _encoded(network: Network, tables: mt.CaseTables) -> mt.CaseTables:
-    return me.encode(network, tables, to_network(tables, "the case"))
+    return mt.encode(network, tables, to_network(tables, "the case"))
 
 
 def _data(network: Network) -> Data | None:
@@ -272,3 +272,86 @@ def _save(text: str, path: str | os.PathLike[str]) -> None:
         raise InputError(
             f"{Path(path)} can't be written: {error.strerror}.", remedy="Check the path."
         ) from None
+
+
+def _blank_tables(network: Network) -> mt.CaseTables:
+    """Make neutral tables for a network that did not come from a MATPOWER case."""
+    buses, units, branches = network.buses, network.generators, network.branches
+    numbers = _bus_numbers(buses.name)
+    bus = np.zeros((len(buses), 13))
+    bus[:, mt.BUS_I] = numbers
+    bus[:, mt.BUS_TYPE] = mt.bus_types(network)
+    bus[:, [mt.AREA, mt.VM, mt.ZONE]] = 1
+    bus[:, mt.VMAX], bus[:, mt.VMIN] = 1.1, 0.9
+    gen = np.zeros((len(units), 10))
+    gen[:, mt.GEN_BUS], gen[:, mt.MBASE], gen[:, mt.VG] = numbers[units.bus], network.base_mva, 1
+    gen[:, mt.GEN_STATUS] = units.in_service
+    branch = np.zeros((len(branches), 13))
+    branch[:, mt.BR_STATUS] = branches.in_service
+    branch[:, mt.F_BUS], branch[:, mt.T_BUS] = (
+        numbers[branches.from_bus],
+        numbers[branches.to_bus],
+    )
+    branch[:, mt.ANGMIN], branch[:, mt.ANGMAX] = -360, 360
+    return mt.CaseTables(network.name, network.base_mva, bus, gen, branch, _blank_costs(units))
+
+
+def _blank_costs(units: Generators) -> Floats:
+    """Make rows of zero cost, wide enough for the costs of these units."""
+    longest = max((len(points) for points in units.points if points is not None), default=0)
+    rows = np.zeros((len(units), mt.COST + max(3, 2 * longest)))
+    rows[:, mt.MODEL], rows[:, mt.NCOST] = mt.POLYNOMIAL, 3
+    return rows
+
+
+def _bus_numbers(names: tuple[str, ...]) -> Floats:
+    if all(re.fullmatch(r"[1-9]\d{0,8}", name) for name in names):
+        return np.array([float(name) for name in names])
+    return np.arange(1.0, len(names) + 1)
+
+
+def _edited(case: CaseText, tables: mt.CaseTables) -> str:
+    """Return the text of a case with only those numbers changed that differ in these tables."""
+    changes = []
+    if tables.base_mva != case.base_mva:
+        changes.append((case.base_at, tables.base_mva))
+    for table in CORE:
+        old, new = case.tables[table].values, getattr(tables, table)
+        if old.size:
+            differs = ~((new == old) | (np.isnan(new) & np.isnan(old)))
+            for row, column in np.argwhere(differs):
+                place = case.token(table, int(row), int(column))
+                changes.append((place, float(new[row, column])))
+    pieces, at = [], 0
+    for (start, end), value in sorted(changes):
+        pieces += [case.text[at:start], _number(value)]
+        at = end
+    return "".join([*pieces, case.text[at:]])
+
+
+def _number(value: float) -> str:
+    """Write a number as MATLAB reads it, with all its digits."""
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    whole = value == int(value) and abs(value) < 1e15
+    return str(int(value)) if whole else repr(float(value))
+
+
+def _rendered(tables: mt.CaseTables, name: str, remarks: tuple[str, ...] = ()) -> str:
+    """Write a new case with these tables and nothing else."""
+    lines = [f"function mpc = {_identifier(name)}", *(f"% {remark}" for remark in remarks)]
+    lines += ["mpc.version = '2';", f"mpc.baseMVA = {_number(tables.base_mva)};"]
+    for table in CORE:
+        rows = getattr(tables, table).tolist()
+        lines += ["", f"mpc.{table} = ["]
+        lines += ["\t" + "\t".join(_number(value) for value in row) + ";" for row in rows]
+        lines += ["];"]
+    return "\n".join(lines) + "\n"
+
+
+def _identifier(name: str) -> str:
+    """Turn a name into one that MATLAB accepts for a function."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return plain if re.match(r"[A-Za-z]", plain) else f"case_{plain}"
