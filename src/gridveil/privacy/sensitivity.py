@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gridveil.errors import InputError
-from gridveil.privacy import noise
+from gridveil.privacy.noise import laplace_epsilon, noisy_max_epsilon
 from gridveil.privacy.sealed import Range
 
 _FINENESS = 1000  # a default grid's rounding costs at most 1/1000 of the scale
@@ -132,7 +132,7 @@ def calibrate_laplace(
     """The scale at which OpenDP's map for vector Laplace stays at or under ``epsilon``."""
     grid = _check_grid(grid or sensitivity.default_grid(), range)
     steps = sensitivity.steps(grid)
-    return _calibrate(grid, steps, steps, epsilon, lambda b: noise.laplace_epsilon(b, steps))
+    return _calibrate(grid, steps, steps, epsilon, lambda b: laplace_epsilon(b, steps))
 
 
 def calibrate_noisy_max(
@@ -151,7 +151,7 @@ def calibrate_noisy_max(
         steps,
         steps if monotone else 2 * steps,
         epsilon,
-        lambda b: noise.noisy_max_epsilon(b, steps, monotone=monotone),
+        lambda b: noisy_max_epsilon(b, steps, monotone=monotone),
     )
 
 
