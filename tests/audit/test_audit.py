@@ -9,7 +9,7 @@ import pytest
 from support.audited import SIZES, broken_audit, shifted, sound_audit
 
 from gridveil.auditing.attacks import values
-from gridveil.auditing.checks import (
+from gridveil.auditing.audits import (
     FALSE_ALARM,
     Frequency,
     Pair,

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from gridveil.auditing.triangle import triangle_text
+from gridveil.auditing.triangle_network import triangle_text
 from gridveil.cli.commands import app
 from gridveil.grid.methods import METHODS
 from gridveil.wind.methods import BY_NAME

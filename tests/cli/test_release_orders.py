@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gridveil.auditing.transcript import Recorder
-from gridveil.auditing.triangle import triangle_text
+from gridveil.auditing.triangle_network import triangle_text
 from gridveil.cli.commands import app
 from gridveil.cli.grid_release import release as grid_release
 from gridveil.cli.release_orders import Listening

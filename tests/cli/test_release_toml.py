@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from typer.testing import CliRunner
 
-from gridveil.auditing.triangle import triangle_text
+from gridveil.auditing.triangle_network import triangle_text
 from gridveil.cli import release_toml
 from gridveil.cli.commands import app
 from gridveil.grid.methods import METHODS

@@ -10,7 +10,7 @@ from grid.making import pglib
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.auditing.triangle import triangle_text
+from gridveil.auditing.triangle_network import triangle_text
 from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.grid import Certified, cases, read_case, sample_population, solve_ac

@@ -12,7 +12,7 @@ import pytest
 
 import gridveil as gv
 from gridveil.auditing.bundle_bytes import bundle_parts
-from gridveil.auditing.scratch import MADE_UP, new_name, throwaway_ledger
+from gridveil.auditing.scratch_ledgers import MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError
 from gridveil.grid.series import serve_hours

@@ -4,8 +4,8 @@ import time
 
 from support.sizes import PATIENCE
 
-from gridveil.planning.answers import Planner
-from gridveil.planning.runs import Sessions
+from gridveil.planning.planner import Planner
+from gridveil.planning.stand_in_runs import Sessions
 
 CHOICE = {
     "kind": "wind",

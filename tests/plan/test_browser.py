@@ -15,7 +15,7 @@ import pytest
 from pyarrow import csv
 
 from gridveil import grid
-from gridveil.planning.answers import Planner
+from gridveil.planning.planner import Planner
 from gridveil.planning.release_kind import make_kinds
 from gridveil.planning.server import Server
 from gridveil.privacy.ledger import Ledger

@@ -15,7 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from gridveil.cli.commands import app
-from gridveil.planning.answers import Planner
+from gridveil.planning.planner import Planner
 from gridveil.planning.release_kind import make_kinds
 from gridveil.planning.server import Server
 

@@ -10,16 +10,16 @@ import pytest
 import gridveil as gv
 from gridveil.errors import InputError
 from gridveil.grid.methods.queries import CostQuery
-from gridveil.studies import case as case_module
-from gridveil.studies import verdicts
-from gridveil.studies.case import GridWorld, Released, make_case
+from gridveil.studies import grid_case as case_module
+from gridveil.studies import noise_verdicts
 from gridveil.studies.fig4 import Fig4
 from gridveil.studies.fig5 import Fig5
 from gridveil.studies.frontier_grid import FrontierGrid
+from gridveil.studies.grid_case import GridWorld, Released, make_case
 from gridveil.studies.honest_grid import HonestGrid
-from gridveil.studies.plan import Plan
 from gridveil.studies.published_noise_grid import PublishedCosts, published_scale
-from gridveil.studies.turbine import WindWorld, paper_turbine
+from gridveil.studies.study_plan import Plan
+from gridveil.studies.wind_turbine import WindWorld, paper_turbine
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
 
@@ -186,8 +186,8 @@ def test_fig4_holds_all_lines_and_shows_one(shared):
 
 
 def test_honest_says_what_the_published_noise_costs(shared, monkeypatch):
-    monkeypatch.setattr(verdicts, "_CHEAP", verdicts.Sizes(400, 400))
-    monkeypatch.setattr(verdicts, "_DEAR", verdicts.Sizes(40, 40))
+    monkeypatch.setattr(noise_verdicts, "_CHEAP", noise_verdicts.Sizes(400, 400))
+    monkeypatch.setattr(noise_verdicts, "_DEAR", noise_verdicts.Sizes(40, 40))
     study = HonestGrid(alphas=(30.0,), models=MODELS)
     good = {"infeasible": 0.0, "cost_error": 0.01}
     bad = {"infeasible": 31.0, "cost_error": 1.4}
@@ -216,10 +216,10 @@ def test_the_frontier_says_whether_models_are_served(shared):
 
 def test_the_audit_breaks_the_published_answers_and_not_the_mechanisms(world, monkeypatch):
     """Correct answers are called broken with probability 1e-4 at most, and the noise is seeded."""
-    monkeypatch.setattr(verdicts, "_CHEAP", verdicts.Sizes(4000, 4000))
-    monkeypatch.setattr(verdicts, "_DEAR", verdicts.Sizes(300, 300))
-    found = verdicts.wind_verdicts(WindWorld(paper_turbine(200, seed=0)), 0.15, 1.0)
-    found += verdicts.grid_verdicts(world, 30.0, 1.0, 10)
+    monkeypatch.setattr(noise_verdicts, "_CHEAP", noise_verdicts.Sizes(4000, 4000))
+    monkeypatch.setattr(noise_verdicts, "_DEAR", noise_verdicts.Sizes(300, 300))
+    found = noise_verdicts.wind_verdicts(WindWorld(paper_turbine(200, seed=0)), 0.15, 1.0)
+    found += noise_verdicts.grid_verdicts(world, 30.0, 1.0, 10)
     broken = {(one.version, one.answer): one.verdict.broken for one in found}
     assert broken == {
         ("published", "loss"): True,

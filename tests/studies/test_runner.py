@@ -15,7 +15,7 @@ from support.sizes import FULL
 
 from gridveil.errors import GridveilError, InputError
 from gridveil.studies import Plan, run_study
-from gridveil.studies.store import RESULTS_FILE, Store
+from gridveil.studies.results_folder import RESULTS_FILE, Store
 
 RUNS = 30 if FULL else 12
 TESTS = Path(toy.__file__).parents[1]

@@ -11,9 +11,9 @@ from gridveil.studies.fig2 import Fig2
 from gridveil.studies.fig3 import Fig3
 from gridveil.studies.frontier_wind import FrontierWind
 from gridveil.studies.honest_wind import HonestWind
-from gridveil.studies.plan import Plan
 from gridveil.studies.published_noise_wind import SHARE, published_wind, squared_loss_epsilon
-from gridveil.studies.turbine import (
+from gridveil.studies.study_plan import Plan
+from gridveil.studies.wind_turbine import (
     GAMMA,
     RIDGE,
     WindWorld,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from gridveil.studies import Plan, Study, run_study
-from gridveil.studies.drawing import panels, style
+from gridveil.studies.figure_style import panels, style
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from support.sizes import FULL
 
 from gridveil import wind
 from gridveil.auditing.bundle_bytes import bundle_parts
-from gridveil.auditing.scratch import MADE_UP, new_name, throwaway_ledger
+from gridveil.auditing.scratch_ledgers import MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from gridveil.auditing.scratch import new_name, scratch
+from gridveil.auditing.scratch_ledgers import new_name, scratch
 from gridveil.auditing.transcript import Outcome
 from gridveil.privacy.statement import STATEMENT_FILE
 from gridveil.release.plan import Release

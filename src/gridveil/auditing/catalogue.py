@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gridveil.auditing import grid, wind
-from gridveil.auditing.checks import Audit
+from gridveil.auditing.audits import Audit
 from gridveil.auditing.grid_files import GRID_FILES, SLOW_FILES
 from gridveil.auditing.grid_series import SERIES
 from gridveil.auditing.ledger import LEDGER_AUDITS

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from gridveil.auditing.checks import Audit, NotRun, Sizes
-from gridveil.auditing.commands import Command
+from gridveil.auditing.audits import Audit, NotRun, Sizes
+from gridveil.auditing.command_runs import Command
 from gridveil.auditing.transcript import Outcome, Replay, Run
 from gridveil.privacy.noise import SecureNoise
 

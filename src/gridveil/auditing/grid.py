@@ -17,10 +17,10 @@ from scipy.stats import ks_2samp
 
 from gridveil import grid
 from gridveil.auditing.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
+from gridveil.auditing.audits import Audit, Frequency, Pair, Sizes
 from gridveil.auditing.bundle_bytes import bundle_parts
-from gridveil.auditing.checks import Audit, Frequency, Pair, Sizes
 from gridveil.auditing.file_replays import installed
-from gridveil.auditing.scratch import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
+from gridveil.auditing.scratch_ledgers import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import (
     Outcome,
     Ratio,
@@ -29,7 +29,7 @@ from gridveil.auditing.transcript import (
     likelihood_pair,
     worst_neighbours,
 )
-from gridveil.auditing.triangle import SECRETS, triangle
+from gridveil.auditing.triangle_network import SECRETS, triangle
 from gridveil.privacy.noise import SecureNoise
 
 Vector = NDArray[np.float64]

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from gridveil.auditing import operator_files as of
-from gridveil.auditing.cgmes_files import write_cgmes
-from gridveil.auditing.checks import Audit
-from gridveil.auditing.commands import Command
+from gridveil.auditing.audits import Audit
+from gridveil.auditing.command_runs import Command
 from gridveil.auditing.file_replays import Twins, Write, installed, replays
+from gridveil.auditing.operator_files import write_cgmes
 from gridveil.auditing.transcript import Values
-from gridveil.auditing.triangle import (
+from gridveil.auditing.triangle_network import (
     ALPHAS,
     LINES,
     RANGES,

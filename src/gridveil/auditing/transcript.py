@@ -27,7 +27,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.auditing.checks import Pair, Sizes, Verdict
+from gridveil.auditing.audits import Pair, Sizes, Verdict
 from gridveil.errors import GridveilError
 from gridveil.privacy.noise import Integers, SecureNoise, listening
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from gridveil import wind
 from gridveil.auditing.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
+from gridveil.auditing.audits import Audit, Frequency, Pair, Sizes
 from gridveil.auditing.bundle_bytes import bundle_parts
-from gridveil.auditing.checks import Audit, Frequency, Pair, Sizes
-from gridveil.auditing.scratch import (
+from gridveil.auditing.scratch_ledgers import (
     EPSILON,
     LOUD,
     MADE_UP,

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from gridveil.auditing.checks import Audit
-from gridveil.auditing.commands import Command
+from gridveil.auditing.audits import Audit
+from gridveil.auditing.command_runs import Command
 from gridveil.auditing.file_replays import Twins, Write, replays
 
 Power = tuple[float, ...]

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from gridveil import wind
+from gridveil.auditing.audits import Audit
 from gridveil.auditing.bundle_bytes import bundle_parts
-from gridveil.auditing.checks import Audit
-from gridveil.auditing.commands import DATASET, LEDGER, ledger_rows, listened, workplace
+from gridveil.auditing.command_runs import DATASET, LEDGER, ledger_rows, listened, workplace
 from gridveil.auditing.file_replays import installed, replays
 from gridveil.auditing.transcript import Outcome
 from gridveil.auditing.wind_files import (

@@ -14,7 +14,7 @@ from gridveil.cli.output_files import VERDICTS, check_output
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
-    from gridveil.auditing.checks import Verdict
+    from gridveil.auditing.audits import Verdict
 
 
 def command(
@@ -46,8 +46,8 @@ def command(
 
     Example: [cyan]gridveil audit --workers 2[/]
     """
+    from gridveil.auditing.audits import run_audits
     from gridveil.auditing.catalogue import matching
-    from gridveil.auditing.checks import run_audits
 
     makers = matching(only, fast=fast)
     check_output(to_json, VERDICTS)
@@ -63,7 +63,7 @@ def _show(verdicts: list[Verdict], *, quiet: bool) -> None:
     from rich.markup import escape
     from rich.text import Text
 
-    from gridveil.auditing.checks import FALSE_ALARM, show_confidence
+    from gridveil.auditing.audits import FALSE_ALARM, show_confidence
 
     console = out()
     broken = [one for one in verdicts if one.broken]
@@ -105,7 +105,7 @@ def _mark(one: Verdict) -> tuple[str, str]:
 
 
 def _as_json(verdicts: list[Verdict], *, fast: bool) -> str:
-    from gridveil.auditing.checks import FALSE_ALARM
+    from gridveil.auditing.audits import FALSE_ALARM
 
     body = {
         "gridveil": __version__,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
-    from gridveil.studies.plan import Study
+    from gridveil.studies.study_plan import Study
 
 
 def records_study(source: str | None, **given: Any) -> Study:
@@ -30,8 +30,8 @@ def records_study(source: str | None, **given: Any) -> Study:
 def network_study(source: str, **given: Any) -> Study:
     """A study of grid releases, on a public network."""
     from gridveil.grid.methods import METHODS
-    from gridveil.studies.case import BUILT_IN
     from gridveil.studies.frontier_grid import FrontierGrid
+    from gridveil.studies.grid_case import BUILT_IN
 
     _check_method(given, tuple(METHODS))
     digest = None if source in BUILT_IN else _digest(source)

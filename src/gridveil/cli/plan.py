@@ -55,7 +55,7 @@ def command(
     """
     from functools import partial
 
-    from gridveil.planning.answers import Planner
+    from gridveil.planning.planner import Planner
     from gridveil.planning.release_kind import make_kinds
     from gridveil.planning.server import Server
 

@@ -15,7 +15,7 @@ from gridveil.cli.console import JsonOption, QuietOption, err, out, plain, print
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
-    from gridveil.studies.plan import Study
+    from gridveil.studies.study_plan import Study
 
 app = typer.Typer(
     help="The paper's figures with correct privacy, and ours beside them.",

@@ -18,7 +18,7 @@ from importlib import resources
 from typing import Any
 
 from gridveil.errors import GridveilError
-from gridveil.planning.answers import Planner
+from gridveil.planning.planner import Planner
 
 ADDRESS = "127.0.0.1"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gridveil.studies.plan import Plan, Run, Study
 from gridveil.studies.runner import Findings, run_study
+from gridveil.studies.study_plan import Plan, Run, Study
 
 if TYPE_CHECKING:
     from gridveil.studies.fig2 import Fig2

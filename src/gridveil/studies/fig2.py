@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gridveil.studies import drawing
-from gridveil.studies.drawing import BLACK, GREY
-from gridveil.studies.plan import Cell, Measures
-from gridveil.studies.turbine import COLOURS, MEASURES, NAMES, Turbine, TurbineStudy, WindWorld
-from gridveil.studies.wording import of_capacity, table
+from gridveil.studies import figure_style
+from gridveil.studies.figure_style import BLACK, GREY
+from gridveil.studies.study_plan import Cell, Measures
+from gridveil.studies.summary_text import of_capacity, table
+from gridveil.studies.wind_turbine import COLOURS, MEASURES, NAMES, Turbine, TurbineStudy, WindWorld
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,11 +49,11 @@ class Fig2(TurbineStudy):
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
         """Draw one row of panels per method, one column per alpha."""
         world = WindWorld(shared)
-        with drawing.style():
-            figure, axes = drawing.panels(
+        with figure_style.style():
+            figure, axes = figure_style.panels(
                 len(self.methods),
                 len(self.alphas),
-                width=drawing.PAGE,
+                width=figure_style.PAGE,
                 height=0.4 + 1.55 * len(self.methods),
                 sharex=True,
                 sharey=True,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.studies import drawing
-from gridveil.studies.plan import Cell
-from gridveil.studies.turbine import COLOURS, MARKERS, NAMES, Turbine, TurbineStudy, WindWorld
-from gridveil.studies.wording import band, inside, listed, of_capacity, percent, table
+from gridveil.studies import figure_style
+from gridveil.studies.study_plan import Cell
+from gridveil.studies.summary_text import band, inside, listed, of_capacity, percent, table
+from gridveil.studies.wind_turbine import COLOURS, MARKERS, NAMES, Turbine, TurbineStudy, WindWorld
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,11 +33,11 @@ class Fig3(TurbineStudy):
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
         """Draw the loss against alpha."""
         real = WindWorld(shared).loss
-        with drawing.style():
-            figure, axes = drawing.panels(1, 1, width=drawing.COLUMN, height=2.5)
+        with figure_style.style():
+            figure, axes = figure_style.panels(1, 1, width=figure_style.COLUMN, height=2.5)
             panel = axes[0, 0]
             for method in self.methods:
-                drawing.mean_and_band(
+                figure_style.mean_and_band(
                     panel,
                     100 * np.array(self.alphas),
                     [self._losses(table, method, alpha) for alpha in self.alphas],
@@ -45,7 +45,7 @@ class Fig3(TurbineStudy):
                     label=NAMES[method],
                     marker=MARKERS[method],
                 )
-            panel.axhline(real, color=drawing.BLACK, linestyle="--", label="real records")
+            panel.axhline(real, color=figure_style.BLACK, linestyle="--", label="real records")
             panel.set_xlabel("adjacency $\\alpha$ (% of capacity)")
             panel.set_ylabel("loss of the regression $\\|X\\beta-y\\|$")
             panel.set_ylim(bottom=0)

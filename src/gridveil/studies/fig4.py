@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.studies import drawing
-from gridveil.studies.case import COLOURS, NAMES, Case, GridWorld, make_case
-from gridveil.studies.plan import Cell, Measures, Study
-from gridveil.studies.wording import band, table
+from gridveil.studies import figure_style
+from gridveil.studies.grid_case import COLOURS, NAMES, Case, GridWorld, make_case
+from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.summary_text import band, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,13 +76,13 @@ class Fig4(Study):
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
         """Draw boxes of each version against T, one panel per alpha."""
         real = float(shared.network.branches.capacity[self.line - 1])
-        with drawing.style():
-            figure, axes = drawing.panels(
-                1, len(self.alphas), width=drawing.PAGE, height=2.6, sharey=True
+        with figure_style.style():
+            figure, axes = figure_style.panels(
+                1, len(self.alphas), width=figure_style.PAGE, height=2.6, sharey=True
             )
             for panel, alpha in zip(axes[0], self.alphas, strict=True):
                 self._panel(panel, table, alpha)
-                panel.axhline(real, color=drawing.BLACK, linestyle="--", linewidth=1)
+                panel.axhline(real, color=figure_style.BLACK, linestyle="--", linewidth=1)
                 panel.set_title(f"$\\alpha$ = {alpha:g} MW", loc="left")
             axes[0, 0].set_ylabel(f"capacity of line {self.line} (MW)")
             self._legend(figure)
@@ -122,7 +122,9 @@ class Fig4(Study):
         lines = []
         for version in self.versions:
             cells = [c for c in self.cells() if c["method"] == version and c["alpha"] == last]
-            widths = [np.ptp(np.percentile(self._values(found, c), drawing.BAND)) for c in cells]
+            widths = [
+                np.ptp(np.percentile(self._values(found, c), figure_style.BAND)) for c in cells
+            ]
             shifts = [float(np.median(self._values(found, c))) - real for c in cells]
             span = (
                 f"{min(widths):.0f} to {max(widths):.0f}" if len(widths) > 1 else f"{widths[0]:.0f}"
@@ -167,7 +169,9 @@ class Fig4(Study):
             Patch(facecolor=COLOURS[version], alpha=0.6, label=NAMES[version])
             for version in self.versions
         ]
-        handles.append(Line2D([], [], color=drawing.BLACK, linestyle="--", label="real capacity"))
+        handles.append(
+            Line2D([], [], color=figure_style.BLACK, linestyle="--", label="real capacity")
+        )
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
@@ -175,7 +179,7 @@ def _box(panel: Axes, values: NDArray[np.float64], place: float, colour: str) ->
     """Draw the quartiles as a box, and 90% of the runs as whiskers."""
     # The whiskers of `boxplot` would end at the last run inside the band.
     low, first, middle, third, high = np.percentile(
-        values, [drawing.BAND[0], 25, 50, 75, drawing.BAND[1]]
+        values, [figure_style.BAND[0], 25, 50, 75, figure_style.BAND[1]]
     )
     panel.bxp(
         [{"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high}],
@@ -185,7 +189,7 @@ def _box(panel: Axes, values: NDArray[np.float64], place: float, colour: str) ->
         patch_artist=True,
         manage_ticks=False,
         boxprops={"facecolor": colour, "alpha": 0.6, "linewidth": 0.6},
-        medianprops={"color": drawing.BLACK, "linewidth": 1.2},
+        medianprops={"color": figure_style.BLACK, "linewidth": 1.2},
         whiskerprops={"linewidth": 0.7},
         capprops={"linewidth": 0.7},
     )

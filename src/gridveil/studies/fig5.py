@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.studies import drawing
-from gridveil.studies.case import MEASURES, NAMES, Case, GridWorld, make_case
-from gridveil.studies.plan import Cell, Measures, Study
-from gridveil.studies.wording import band, failures, table
+from gridveil.studies import figure_style
+from gridveil.studies.grid_case import MEASURES, NAMES, Case, GridWorld, make_case
+from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.summary_text import band, failures, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,11 +61,11 @@ class Fig5(Study):
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
         """Draw one column of panels per version, one line per alpha."""
-        with drawing.style():
-            figure, axes = drawing.panels(
+        with figure_style.style():
+            figure, axes = figure_style.panels(
                 len(_ROWS),
                 len(self.versions),
-                width=drawing.PAGE,
+                width=figure_style.PAGE,
                 height=3.9,
                 sharex=True,
                 sharey="row",
@@ -130,17 +130,17 @@ class Fig5(Study):
         return f"- **{NAMES[version]}**{when}: {served}; the mean cost error is {costs}."
 
     def _panel(self, panel: Axes, table: pd.DataFrame, measure: str, version: str) -> None:
-        shades = drawing.shades(len(self.alphas))
-        for alpha, colour, marker in zip(self.alphas, shades, drawing.MARKS, strict=False):
+        shades = figure_style.shades(len(self.alphas))
+        for alpha, colour, marker in zip(self.alphas, shades, figure_style.MARKS, strict=False):
             label = f"$\\alpha$ = {alpha:g} MW"
             if version == "certified":
                 runs = self._values(table, version, alpha, 0, measure)
                 ends = [self.rounds[0], self.rounds[-1]]
-                drawing.mean_and_band(
+                figure_style.mean_and_band(
                     panel, ends, [runs, runs], colour=colour, label=label, marker=""
                 )
                 continue
-            drawing.mean_and_band(
+            figure_style.mean_and_band(
                 panel,
                 self.rounds,
                 [self._values(table, version, alpha, t, measure) for t in self.rounds],

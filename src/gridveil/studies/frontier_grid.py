@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.studies import drawing
-from gridveil.studies.case import MEASURES, NAMES, UNSEEN_MEASURES, Case, GridWorld, make_case
-from gridveil.studies.plan import Cell, Measures, Study
-from gridveil.studies.wording import listed, table
+from gridveil.studies import figure_style
+from gridveil.studies.grid_case import MEASURES, NAMES, UNSEEN_MEASURES, Case, GridWorld, make_case
+from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.summary_text import listed, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,13 +74,18 @@ class FrontierGrid(Study):
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
         """Draw three errors against epsilon, one line per alpha."""
-        with drawing.style():
-            figure, axes = drawing.panels(1, 3, width=drawing.PAGE, height=2.4, sharex=True)
+        with figure_style.style():
+            figure, axes = figure_style.panels(
+                1, 3, width=figure_style.PAGE, height=2.4, sharex=True
+            )
             for panel, (measure, (title, unit)) in zip(axes[0], _PANELS.items(), strict=True):
                 for alpha, colour, marker in zip(
-                    self.alphas, drawing.shades(len(self.alphas)), drawing.MARKS, strict=False
+                    self.alphas,
+                    figure_style.shades(len(self.alphas)),
+                    figure_style.MARKS,
+                    strict=False,
                 ):
-                    drawing.mean_and_band(
+                    figure_style.mean_and_band(
                         panel,
                         self.epsilons,
                         [self._values(table, alpha, e, measure) for e in self.epsilons],
@@ -90,7 +95,7 @@ class FrontierGrid(Study):
                     )
                 panel.set_title(title, loc="left")
                 panel.set_ylabel(unit)
-                drawing.epsilon_axis(panel, self.epsilons)
+                figure_style.epsilon_axis(panel, self.epsilons)
             handles, labels = axes[0, 0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         return figure

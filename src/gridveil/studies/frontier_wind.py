@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.studies import drawing
-from gridveil.studies.plan import Cell, Measures, Study
-from gridveil.studies.turbine import (
+from gridveil.studies import figure_style
+from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.summary_text import of_capacity, table
+from gridveil.studies.wind_turbine import (
     MEASURES,
     NAMES,
     Turbine,
@@ -19,7 +20,6 @@ from gridveil.studies.turbine import (
     curve_turbine,
     file_turbine,
 )
-from gridveil.studies.wording import of_capacity, table
 from gridveil.wind.demo import TURBINE
 
 if TYPE_CHECKING:
@@ -85,13 +85,18 @@ class FrontierWind(Study):
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
         """Draw three errors against epsilon, one line per alpha."""
         world = WindWorld(shared)
-        with drawing.style():
-            figure, axes = drawing.panels(1, 3, width=drawing.PAGE, height=2.4, sharex=True)
+        with figure_style.style():
+            figure, axes = figure_style.panels(
+                1, 3, width=figure_style.PAGE, height=2.4, sharex=True
+            )
             for panel, (measure, title) in zip(axes[0], _PANELS.items(), strict=True):
                 for alpha, colour, marker in zip(
-                    self.alphas, drawing.shades(len(self.alphas)), drawing.MARKS, strict=False
+                    self.alphas,
+                    figure_style.shades(len(self.alphas)),
+                    figure_style.MARKS,
+                    strict=False,
                 ):
-                    drawing.mean_and_band(
+                    figure_style.mean_and_band(
                         panel,
                         self.epsilons,
                         [
@@ -103,13 +108,13 @@ class FrontierWind(Study):
                         marker=marker,
                     )
                 panel.set_title(title, loc="left")
-                drawing.epsilon_axis(panel, self.epsilons)
+                figure_style.epsilon_axis(panel, self.epsilons)
             axes[0, 0].set_ylabel("% of capacity")
             axes[0, 1].set_ylabel("% of the real loss")
             axes[0, 2].set_ylabel("% of capacity")
             axes[0, 0].axhline(
                 100 * world.loss / np.sqrt(len(shared.power)),
-                color=drawing.BLACK,
+                color=figure_style.BLACK,
                 linestyle="--",
                 label="spread about the curve",
             )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.studies import drawing
-from gridveil.studies.case import (
+from gridveil.studies import figure_style
+from gridveil.studies.grid_case import (
     COLOURS,
     MEASURES,
     NAMES,
@@ -18,9 +18,9 @@ from gridveil.studies.case import (
     GridWorld,
     make_case,
 )
-from gridveil.studies.plan import Cell, Measures, Study
-from gridveil.studies.verdicts import grid_verdicts, verdict_table
-from gridveil.studies.wording import band, failures, table
+from gridveil.studies.noise_verdicts import grid_verdicts, verdict_table
+from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.summary_text import band, failures, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,8 +77,8 @@ class HonestGrid(Study):
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
         """Draw four measures: means as dots, 90% of the runs as whiskers."""
-        with drawing.style():
-            figure, axes = drawing.panels(1, len(_PANELS), width=drawing.PAGE, height=2.5)
+        with figure_style.style():
+            figure, axes = figure_style.panels(1, len(_PANELS), width=figure_style.PAGE, height=2.5)
             for panel, (measure, title) in zip(axes[0], _PANELS.items(), strict=True):
                 self._panel(panel, table, measure)
                 panel.set_title(title, loc="left", fontsize=7)
@@ -164,14 +164,14 @@ class HonestGrid(Study):
         for place, version in enumerate(VERSIONS):
             some = [self._values(table, version, alpha, measure) for alpha in self.alphas]
             means = np.array([values.mean() for values in some])
-            low, high = np.array([np.percentile(values, drawing.BAND) for values in some]).T
+            low, high = np.array([np.percentile(values, figure_style.BAND) for values in some]).T
             x = np.arange(len(self.alphas)) + 0.22 * (place - 1)
             whiskers = np.clip([means - low, high - means], 0, None)
             panel.errorbar(
                 x,
                 means,
                 yerr=whiskers,
-                fmt=drawing.MARKS[place],
+                fmt=figure_style.MARKS[place],
                 markersize=4,
                 capsize=2,
                 elinewidth=1,

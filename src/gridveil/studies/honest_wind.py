@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.studies import drawing
-from gridveil.studies.plan import Cell, Measures
+from gridveil.studies import figure_style
+from gridveil.studies.noise_verdicts import verdict_table, wind_verdicts
 from gridveil.studies.published_noise_wind import SHARE, published_wind, squared_loss_epsilon
-from gridveil.studies.turbine import COLOURS, MARKERS, NAMES, Turbine, TurbineStudy, WindWorld
-from gridveil.studies.verdicts import verdict_table, wind_verdicts
-from gridveil.studies.wording import band, of_capacity, table
+from gridveil.studies.study_plan import Cell, Measures
+from gridveil.studies.summary_text import band, of_capacity, table
+from gridveil.studies.wind_turbine import COLOURS, MARKERS, NAMES, Turbine, TurbineStudy, WindWorld
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,12 +48,12 @@ class HonestWind(TurbineStudy):
         """Draw the loss of all versions, and the epsilon that the noisy loss really spends."""
         world = WindWorld(shared)
         x = 100 * np.array(self.alphas)
-        with drawing.style():
-            figure, axes = drawing.panels(1, 2, width=drawing.PAGE, height=2.6)
+        with figure_style.style():
+            figure, axes = figure_style.panels(1, 2, width=figure_style.PAGE, height=2.6)
             left, right = axes[0]
-            left.axhline(world.loss, color=drawing.BLACK, linestyle="--", label="real records")
+            left.axhline(world.loss, color=figure_style.BLACK, linestyle="--", label="real records")
             for version in reversed(VERSIONS):
-                drawing.mean_and_band(
+                figure_style.mean_and_band(
                     left,
                     x,
                     [self._losses(table, version, alpha) for alpha in self.alphas],
@@ -118,7 +118,7 @@ class HonestWind(TurbineStudy):
         last = max(self.alphas)
         widths = {}
         for version in VERSIONS:
-            low, high = np.percentile(self._losses(found, version, last), drawing.BAND)
+            low, high = np.percentile(self._losses(found, version, last), figure_style.BAND)
             widths[version] = high - low
         return (
             f"- **What it hides.** At alpha {of_capacity(last)} the 90% band of the loss is "

@@ -9,13 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from gridveil.auditing.checks import Sampler
+from gridveil.auditing.audits import Sampler
 from gridveil.grid.methods.queries import Parts
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Sealed
-from gridveil.studies.case import GridWorld, KnownCosts
+from gridveil.studies.grid_case import GridWorld, KnownCosts
 
 
 class PublishedCosts(KnownCosts):

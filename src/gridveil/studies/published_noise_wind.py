@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.studies.turbine import GAMMA, RIDGE, WindWorld
+from gridveil.studies.wind_turbine import GAMMA, RIDGE, WindWorld
 from gridveil.wind.restoration.restore import restore
 
 Vector = NDArray[np.float64]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridveil.studies.drawing import save_figure
-from gridveil.studies.plan import NOTE, Plan, Run
-from gridveil.studies.store import Store, write_atomically
+from gridveil.studies.figure_style import save_figure
+from gridveil.studies.results_folder import Store, write_atomically
+from gridveil.studies.study_plan import NOTE, Plan, Run
 from gridveil.studies.workers import Result, by_cluster, by_processes
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from gridveil.errors import GridveilError, InputError, NotPrivateWarning
-from gridveil.studies.plan import Measures, Plan, Run
+from gridveil.studies.study_plan import Measures, Plan, Run
 
 Result = tuple[Run, Measures]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gridveil.studies.drawing import BAND
+from gridveil.studies.figure_style import BAND
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from studies.toy import Toy
 
 from gridveil.errors import InputError
 from gridveil.studies import Plan
-from gridveil.studies.plan import run_seed
+from gridveil.studies.study_plan import run_seed
 
 
 def test_every_run_has_a_seed_of_its_own():

@@ -92,7 +92,7 @@ class Child:
 def _serve(connection: Connection, make: MakeKinds) -> None:
     """Make the runs that are asked for until nobody is there to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the server, which ends this one
-    from gridveil.planning.runs import Sessions
+    from gridveil.planning.stand_in_runs import Sessions
 
     sessions = Sessions({kind.name: kind for kind in make()})
     with suppress(EOFError, OSError):

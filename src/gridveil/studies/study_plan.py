@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+
 Cell = Mapping[str, str | int | float]
 """The public settings of a run: method, alpha and the like."""
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gridveil.errors import GridveilError, InputError
-from gridveil.studies.plan import Measures, Plan, Run
+from gridveil.studies.study_plan import Measures, Plan, Run
 
 HEADER_FILE = "study.json"
 RESULTS_FILE = "results.parquet"

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.auditing.attacks import Attack, Outcomes, Score
-from gridveil.auditing.evidence import prove
+from gridveil.auditing.epsilon_bounds import prove
 
 FALSE_ALARM = 1e-4
 """The largest probability that a run of audits calls any correct mechanism broken."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.auditing.attacks import Outcomes, linear, values
-from gridveil.auditing.checks import (
+from gridveil.auditing.audits import (
     FALSE_ALARM,
     Audit,
     Frequency,
@@ -31,10 +31,10 @@ from gridveil.grid.model.population import take
 from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.exact import exact
 from gridveil.studies import published_noise_wind as published
-from gridveil.studies.case import GridWorld, OneCost
+from gridveil.studies.grid_case import GridWorld, OneCost
 from gridveil.studies.published_noise_grid import published_costs
-from gridveil.studies.turbine import Turbine, WindWorld
-from gridveil.studies.wording import table
+from gridveil.studies.summary_text import table
+from gridveil.studies.wind_turbine import Turbine, WindWorld
 from gridveil.wind.queries import Query, loss_query, weights_query
 
 Vector = NDArray[np.float64]

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridveil.report.picture_style import BLUE, GREEN, GREY, INK, ORANGE
-from gridveil.studies.store import write_atomically
+from gridveil.studies.results_folder import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 COLUMN, PAGE = 3.5, 7.16
 """Widths of a column and of a page of an IEEE journal, in inches."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gridveil.errors import GridveilError, InputError, NotPrivateWarning
-from gridveil.planning.child import Stopped, Worker
+from gridveil.planning.child_process import Stopped, Worker
 from gridveil.planning.release_kind import Choice, Kind, Run, Session
 
 _KEPT = 400  # choices

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from gridveil.auditing.attacks import Attack, atoms, laplace_ratio, linear, values
-from gridveil.auditing.evidence import epsilon_bound, lower_bound, prove, upper_bound
+from gridveil.auditing.epsilon_bounds import epsilon_bound, lower_bound, prove, upper_bound
 
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 10), (3, 10), (10, 10), (512, 1000)])

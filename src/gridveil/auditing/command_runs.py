@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gridveil.auditing.bundle_bytes import folder_parts
-from gridveil.auditing.scratch import scratch
+from gridveil.auditing.scratch_ledgers import scratch
 from gridveil.auditing.transcript import Outcome
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import NoiseSource

@@ -15,8 +15,8 @@ import pytest
 import typer
 from support.making import make_account
 
-from gridveil.auditing.checks import NotRun, Sizes
-from gridveil.auditing.commands import Command, ledger_rows, listened, run_command
+from gridveil.auditing.audits import NotRun, Sizes
+from gridveil.auditing.command_runs import Command, ledger_rows, listened, run_command
 from gridveil.auditing.file_replays import Twins, installed, replays
 from gridveil.auditing.transcript import Recorder, Replay
 from gridveil.auditing.wind_files import POWER, command, csv_text

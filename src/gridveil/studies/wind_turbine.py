@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.privacy.exact import exact
-from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
-from gridveil.studies.plan import Cell, Measures, Study
+from gridveil.studies.figure_style import BLUE, GREEN, ORANGE, PURPLE
+from gridveil.studies.study_plan import Cell, Measures, Study
 from gridveil.wind.demo import made_up
 from gridveil.wind.features import RBF, Features
 from gridveil.wind.methods import Wpo

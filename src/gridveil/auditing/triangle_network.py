@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gridveil import grid
-from gridveil.auditing.scratch import scratch
+from gridveil.auditing.scratch_ledgers import scratch
 from gridveil.auditing.transcript import Values
 
 VALUES: dict[str, Values] = {

@@ -11,10 +11,10 @@ from typing import Any
 from gridveil import __version__
 from gridveil.cli.release_toml import file_text, values_of
 from gridveil.errors import GridveilError, InputError, LedgerRefused, show_exact
-from gridveil.planning.child import Child, MakeKinds, Worker
-from gridveil.planning.question import Faults, numbers_read, read_choice, read_fields, text_of
+from gridveil.planning.child_process import Child, MakeKinds, Worker
+from gridveil.planning.page_input import Faults, numbers_read, read_choice, read_fields, text_of
 from gridveil.planning.release_kind import Choice, Kind, Metric, command_line
-from gridveil.planning.runs import Results, Runner
+from gridveil.planning.stand_in_runs import Results, Runner
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import (
     Ledger,

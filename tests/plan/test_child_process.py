@@ -10,9 +10,9 @@ from plan.making import Here
 from support.sizes import PATIENCE
 
 from gridveil.errors import InputError
-from gridveil.planning.child import Child, Stopped
+from gridveil.planning.child_process import Child, Stopped
 from gridveil.planning.release_kind import Choice, make_kinds
-from gridveil.planning.runs import Runner
+from gridveil.planning.stand_in_runs import Runner
 
 QUICK = Choice("wind", (("power", Fraction(3, 20)),), "laplace", Fraction(1), 200)
 SLOW = Choice("grid", (("load", Fraction(15)),), "paper", Fraction(1), 1000)  # minutes
@@ -74,7 +74,7 @@ class Slow:
 
 
 def test_what_nobody_wants_any_more_is_stopped(monkeypatch):
-    monkeypatch.setattr("gridveil.planning.runs._PATIENCE", 0.0)
+    monkeypatch.setattr("gridveil.planning.stand_in_runs._PATIENCE", 0.0)
     worker = Slow()
     runner = Runner(worker)
     try:

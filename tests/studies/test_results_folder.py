@@ -9,7 +9,7 @@ from studies.toy import Toy
 from gridveil import studies
 from gridveil.errors import GridveilError, InputError
 from gridveil.studies import Plan
-from gridveil.studies.store import RESULTS_FILE, Store
+from gridveil.studies.results_folder import RESULTS_FILE, Store
 
 
 def fill(folder, plan, runs):
@@ -52,8 +52,8 @@ def test_the_settings_are_in_the_table(tmp_path, plan):
 
 
 def test_results_are_on_disk_at_once_when_they_come_slowly(tmp_path, plan, monkeypatch):
-    monkeypatch.setattr(studies.store, "_LONGEST_WAIT", 0.0)
-    monkeypatch.setattr(studies.store, "_SHARE", float("inf"))
+    monkeypatch.setattr(studies.results_folder, "_LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(studies.results_folder, "_SHARE", float("inf"))
     with Store(tmp_path, plan) as store:
         store._pause = 0.0
         for count, run in enumerate(plan.all_runs()[:4], 1):
@@ -63,7 +63,7 @@ def test_results_are_on_disk_at_once_when_they_come_slowly(tmp_path, plan, monke
 
 
 def test_many_small_files_are_joined_and_nothing_is_lost(tmp_path, plan, monkeypatch):
-    monkeypatch.setattr(studies.store, "_MANY", 4)
+    monkeypatch.setattr(studies.results_folder, "_MANY", 4)
     with Store(tmp_path, plan) as store:
         for run in plan.all_runs():
             store.add(run, {"value": 1.0, "several": []})
@@ -113,7 +113,7 @@ def test_other_settings_are_refused_and_change_nothing(tmp_path, plan, other, wo
 
 def test_results_of_another_version_are_refused(tmp_path, plan, monkeypatch):
     fill(tmp_path, plan, plan.all_runs()[:3])
-    monkeypatch.setattr(studies.plan, "__version__", "99")
+    monkeypatch.setattr(studies.study_plan, "__version__", "99")
     with pytest.raises(InputError, match="versions gridveil was"), Store(tmp_path, plan):
         pass
 

@@ -26,8 +26,8 @@ from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.release import GridPlan, plan
 from gridveil.privacy.exact import exact
-from gridveil.studies.drawing import BLUE, GREEN, ORANGE, PURPLE
-from gridveil.studies.plan import Cell
+from gridveil.studies.figure_style import BLUE, GREEN, ORANGE, PURPLE
+from gridveil.studies.study_plan import Cell
 
 Floats = NDArray[np.float64]
 
