@@ -260,19 +260,6 @@ def source_of(network: Network, kind: str) -> Source:
     return source
 
 
-def strip_source(source: Any, parameters: tuple[str, ...], protected: Protected) -> Source | None:
-    """Return what a release of these parameters keeps of a file; None if it keeps nothing."""
-    if not isinstance(source, Source):
-        return None
-    if source.private:
-        return source if source.private == parameters else None
-    strip = getattr(module_of(source.kind), "strip", None)
-    if strip is None:
-        return None
-    bare = strip(source.data, parameters, protected)
-    return Source(source.kind, bare, parameters, protected, models=source.models)
-
-
 def protected_elements(network: Network, parameter: str, count: int) -> NDArray[np.bool_]:
     """Mark the elements (of `count`) whose value of a parameter is protected; by default all."""
     source = network.source

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.model.costs import slopes
-from gridveil.grid.model.network import Bools, Floats, Network, Table
+from gridveil.grid.model.network import Bools, Network, Table
 from gridveil.grid.model.parameters import PARAMETERS
 
 SHOWN = 10
@@ -98,7 +98,7 @@ def refuse(what: str, found: Sequence[Problem]) -> None:
 
 
 def problems(network: Network) -> list[Problem]:
-    """Everything that is wrong with a network; an empty list where nothing is."""
+    """Everything that is wrong with a network; an empty list if nothing is."""
     return [*_structure(network), *value_problems(network)]
 
 
@@ -112,6 +112,36 @@ def readable(network: Network, what: str) -> Network:
     """
     refuse(what, _structure(network))
     return network
+
+
+def with_references(network: Network) -> Network:
+    """The network with a reference bus in every island, and notes of what its reader decided.
+
+    An island without one gets the bus of its first generator, or its first bus. Which bus it is
+    changes angles only, neither flows nor costs.
+    """
+    island, buses, units, lines = (
+        network.islands(), network.buses, network.generators, network.branches,
+    )  # fmt: skip
+    reference = buses.reference & buses.in_service
+    notes = [
+        f"branch {lines.name[place]} has resistance and no reactance: no power flows on it in the "
+        "DC model"
+        for place in np.flatnonzero(
+            lines.in_service & (lines.reactance == 0) & (lines.resistance != 0)
+        )
+    ]
+    for label in np.setdiff1d(island[island >= 0], island[reference]):
+        places = np.flatnonzero(island == label)
+        running = units.bus[units.in_service & (island[units.bus] == label)]
+        chosen = running[0] if len(running) else places[0]
+        reference[chosen] = True
+        notes.append(
+            f"bus {buses.name[chosen]} is the reference of an island of {len(places):,} "
+            "buses that had none"
+        )
+    known = replace(buses, reference=reference)
+    return replace(network, buses=known, notes=(*network.notes, *notes))
 
 
 def value_problems(network: Network, private: Mapping[str, Bools] | None = None) -> list[Problem]:
@@ -156,7 +186,7 @@ def _structure(network: Network) -> list[Problem]:
     found += _generators(network)
     found += _branches(network)
     if not unknown:
-        # Islands can be told apart only where every branch has two ends.
+        # Islands can be told apart only if every branch has two ends.
         found += _islands(network)
     return found
 
@@ -342,7 +372,8 @@ def _islands(network: Network) -> Iterator[Problem]:
     if len(buses) and not count:
         yield Problem("network", "", "no bus is in service", "Put buses in service.")
     on = buses.in_service
-    generating = generation_by_island(network, island)
+    at = island[network.generators.bus[network.generators.in_service]]
+    generating = np.bincount(at[at >= 0], minlength=count)
     first = {int(label): place for place, label in reversed(list(enumerate(island)))}
     references = np.bincount(island[on & buses.reference], minlength=count)
     drawing = np.bincount(island[on & ((buses.load != 0) | (buses.shunt != 0))], minlength=count)
@@ -365,10 +396,3 @@ def _islands(network: Network) -> Iterator[Problem]:
                 "it has load and no generator in service",
                 "Connect it, add a generator, or put its buses out of service.",
             )
-
-
-def generation_by_island(network: Network, island: Floats | Any) -> Any:
-    """How many generators are in service in each island."""
-    units = network.generators
-    places = island[units.bus[units.in_service]]
-    return np.bincount(places[places >= 0], minlength=int(island.max(initial=-1)) + 1)

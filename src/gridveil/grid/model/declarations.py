@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Ratios, Source, module_of
+from gridveil.grid.io import Protected, Ratios, Source, module_of
 from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
@@ -110,14 +110,17 @@ class Declared:
         parts = ((name, self.protects(name)) for name in parameters)
         return [f"{name} {PART} {part}" for name, part in parts if part]
 
-    def source(self, stripped: Source | None, source: Any) -> Source | None:
-        """Add what is declared public (the file's set points, ratios) to a stripped source.
+    def source(self, source: Any, parameters: tuple[str, ...], rows: Protected) -> Source | None:
+        """Return what a release of these parameters keeps of a file; None if it keeps nothing.
+
+        That is the file without them, and what is declared public (set points, ratios).
 
         Raises
         ------
         InputError
             If the file has no set points or no such limits, or if its models reveal private loads.
         """
+        stripped = _stripped(source, parameters, rows)
         if stripped is not None and stripped.models is not None and "load" in stripped.private:
             # For a bus with several loads, the mean of their profiles reveals their sizes.
             raise InputError(
@@ -320,6 +323,18 @@ def _holds(term: str, facts: Mapping[str, NDArray[Any]], table: str) -> Bools:
     else:
         same = np.array([fnmatchcase(str(one), value) for one in values], dtype=bool)
     return same if sign == "=" else ~same
+
+
+def _stripped(source: Any, parameters: tuple[str, ...], rows: Protected) -> Source | None:
+    if not isinstance(source, Source):
+        return None
+    if source.private:
+        return source if source.private == parameters else None
+    strip = getattr(module_of(source.kind), "strip", None)
+    if strip is None:
+        return None
+    bare = strip(source.data, parameters, rows)
+    return Source(source.kind, bare, parameters, rows, models=source.models)
 
 
 def read_ratios(given: Any) -> dict[str, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
-from gridveil.grid.io import Protected, Source, module_of, strip_source
+from gridveil.grid.io import Protected, Source, module_of
 from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
 from gridveil.grid.io.released_columns import Change, changes
 from gridveil.grid.model.costs import clip_points, with_points
@@ -270,7 +270,7 @@ def _split(
         support |= found
     network = declared.network(network)
     rows = {name: declared.chosen(network, name) for name in declared.only}
-    source = declared.source(strip_source(network.source, parameters, rows), network.source)
+    source = declared.source(network.source, parameters, rows)
     public = _without_copies(network, ranges, support, source, rows)
     if "generator_limit" in parameters and not declared.public_curves:
         _refuse_curves(network, support["p_min"] | support["p_max"])

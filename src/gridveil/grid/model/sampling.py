@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
-from gridveil.grid.io import Source, module_of, strip_source
+from gridveil.grid.io import Source, module_of
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
@@ -91,7 +91,7 @@ def sample_population(
 def _check_told(network: Network | PublicNetwork, private: tuple[str, ...]) -> None:
     """Raise if the models of a network's file tell private values."""
     if isinstance(source := network.source, Source) and isinstance(network, Network):
-        Declared().source(strip_source(source, private, {}), source)
+        Declared().source(source, private, {})
 
 
 def _around(own: Population, made: Population, network: Network | PublicNetwork) -> Population:

@@ -28,9 +28,9 @@ from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
 from gridveil.grid.io.released_columns import copied, row_groups
-from gridveil.grid.model.checks import Problem, readable
+from gridveil.grid.model.checks import Problem, readable, with_references
 from gridveil.grid.model.costs import clip_points, with_points
-from gridveil.grid.model.network import Floats, Network, with_references
+from gridveil.grid.model.network import Floats, Generators, Network
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
 
 Data = CaseText | mt.CaseTables

@@ -16,7 +16,8 @@ from gridveil.grid.io import numbered
 from gridveil.grid.io.powsybl.branches import BASE_MVA, Limited, branches
 from gridveil.grid.io.powsybl.constant_elements import Constants, constants, reactive_limits
 from gridveil.grid.io.powsybl.tree import Places, Tree, elements, number
-from gridveil.grid.model.network import Buses, Generators, Network, with_references
+from gridveil.grid.model.checks import with_references
+from gridveil.grid.model.network import Buses, Generators, Network
 
 NO_LIMIT_MW = 1e9
 """The limit of a unit without one; the model needs a finite number."""
