@@ -76,7 +76,7 @@ class Evaluation:
     parameters
         Errors of released values.
     population, unseen
-        Errors on the release's own models, and on models that it never saw. Where costs are
+        Errors on the release's own models, and on models that it never saw. If costs are
         private: against linear costs, which is what the noise did.
     penalty
         The price of broken limits in costs on the released network, $/MWh.

@@ -111,7 +111,7 @@ def values_picture(name: str, real: Floats, released: Floats) -> Picture:
 
 
 def figure(value: float, form: str, unit: str = "") -> str:
-    """A figure with its unit, or a dash where there is none.
+    """A figure with its unit, or a dash if there is none.
 
     >>> figure(1.25, ".1f", "%"), figure(float("nan"), ".1f", "%")
     ('1.2%', '-')

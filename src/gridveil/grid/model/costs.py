@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def slopes(points: Floats) -> Floats:
-    """Slope of every segment in $/MWh; not finite where numbers are too far apart for one."""
+    """Slope of every segment in $/MWh; not finite if numbers are too far apart for one."""
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.diff(points, axis=0)
         found: Floats = steps[:, 1] / steps[:, 0]
@@ -31,14 +31,14 @@ def mean_slopes(units: Generators, *, private_limits: bool) -> Floats:
     slope, curved = units.linear.copy(), units.quadratic != 0
     with np.errstate(all="ignore"):
         if not private_limits:
-            # Only where there is a curve: a limit may be infinite.
+            # Only if there is a curve: a limit may be infinite.
             slope[curved] += units.quadratic[curved] * (units.p_max + units.p_min)[curved]
         for place, points in enumerate(units.points):
             if points is not None:
                 low, high = units.p_min[place], units.p_max[place]
                 if private_limits:
                     low, high = points[0, 0], points[-1, 0]
-                # Where there is one output only, its own marginal cost is as good as any.
+                # If there is one output only, its own marginal cost is as good as any.
                 high = high if high > low else low + 1.0
                 slope[place] = (cost_at(points, high) - cost_at(points, low)) / (high - low)
     # Of a cost too large to tell; clipped to a public range it is the upper end.
@@ -80,7 +80,7 @@ def _between(points: Floats, low: float, high: float) -> Floats:
     if len(inner):
         low, high = min(low, float(inner[0, 0]) - 1.0), max(high, float(inner[-1, 0]) + 1.0)
     elif not high > low:
-        # A curve needs two different ends, also where a unit has one output only.
+        # A curve needs two different ends, also if a unit has one output only.
         high = low + 1.0
     steep = slopes(points)
     # Rounded: the last digits of a slope tell where its segment ended.

@@ -199,7 +199,7 @@ class Network:
         return split(self, parameter, range, public_curves=public_curves)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the network as the kind that it came from, MATPOWER where there was no file.
+        """Write the network as the kind that it came from, MATPOWER if there was no file.
 
         What was not changed stays as it was. A network that was made from released values is
         written as a release.

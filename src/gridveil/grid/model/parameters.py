@@ -5,9 +5,9 @@ of a model moves with one entry, why that is so, and the slope of a cost at publ
 parameter is one more class here, and its line in the file formats.
 
 **Lipschitz costs.** Let ``C(x) = min c'p`` over the dispatches that keep to limits with right-hand
-side ``x``. Where every limit that depends on ``x`` can be bought at ``price`` a MW, a dispatch
+side ``x``. If every limit that depends on ``x`` can be bought at ``price`` a MW, a dispatch
 that is optimal for ``x`` serves ``x'`` as well, at ``price |x - x'|`` more: so ``|C(x) - C(x')| <=
-price |x - x'|``, whatever the costs (linear, convex, piecewise) and the other limits are. Where a
+price |x - x'|``, whatever the costs (linear, convex, piecewise) and the other limits are. If a
 model scales the entry by a public factor, its own limit moves by the factor times as much.
 
 - capacity: rows ``+-flow - v <= f``, ``v >= 0`` at ``price``;
@@ -66,7 +66,7 @@ class Parameter(ABC):
         release that publishes the one in clear publishes both.
     summed, share
         What the sum of its entries is that a share of epsilon can buy, or None; and that share,
-        where the owner names none.
+        if the owner names none.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """A network without its private parameters: what restoration may see.
 
-`split` seals the entries of the public support and hands back a `PublicNetwork`, which has no such
+`split` seals the entries of the public support and returns a `PublicNetwork`, which has no such
 columns: touching them raises. `PublicNetwork.with_values` puts a vector (noisy, restored, or opened
 by a mechanism) in their place again.
 """

@@ -143,7 +143,7 @@ def _range(ranges: RangeLike) -> Range:
 def box(ranges: Range, signs: Floats) -> tuple[Floats, Floats]:
     """The lower and the upper end of every entry: the range, on the side of 0 that its sign says.
 
-    Where the whole range is on the other side, both ends are the end that is nearest to 0.
+    If the whole range is on the other side, both ends are the end that is nearest to 0.
     """
     positive = signs > 0
     low = np.where(positive, min(max(ranges.low, 0.0), ranges.high), ranges.low)

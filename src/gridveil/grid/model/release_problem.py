@@ -100,7 +100,7 @@ class ReleaseProblem:
 
     @property
     def curvature(self) -> int:
-        """1 where costs are convex in the private vector, -1 where they are concave, else 0."""
+        """1 if costs are convex in the private vector, -1 if they are concave, else 0."""
         names = set(self.public.parameters)
         return (-1 if names == {"cost"} else 0) if "cost" in names else 1
 
@@ -125,7 +125,7 @@ class ReleaseProblem:
         return kind.steepness(self.public, self.models, self.price)
 
     def check_cost_query(self) -> None:
-        """Raise where no bound on a cost's move is proved for these parameters together."""
+        """Raise `InputError` if no bound on a cost's move is proved for these parameters."""
         if {"cost", "generator_limit"} <= set(self.public.parameters):
             raise InputError(
                 "If costs and generator limits are private together, no bound on a cost is "
@@ -279,8 +279,8 @@ def check_generation(problem: ReleaseProblem) -> None:
 def highest_cost(public: PublicNetwork, models: Population) -> float:
     """The highest marginal cost ($/MWh) of any unit in any model, from public data alone.
 
-    Where costs are private it is the upper end of their range, and where generator limits are,
-    quadratic costs count up to the end of that range.
+    If costs are private it is the upper end of their range. If generator limits are, quadratic
+    costs count up to the end of that range.
     """
     units: Any = public.generators
     if models.cost is not None:

@@ -101,7 +101,7 @@ def reactive_limits(net: Any, table: str) -> tuple[Floats, Floats]:
     high = column(frame, "max_q_mvar", table, np.inf)
     if table == "load":
         low, high = -high, -low
-    # pandapower writes large numbers where there is no limit.
+    # pandapower writes large numbers if there is no limit.
     low, high = (
         np.where(low <= -NO_LIMIT_MW, -np.inf, low),
         np.where(high >= NO_LIMIT_MW, np.inf, high),
