@@ -97,7 +97,7 @@ class Account:
     def answered(self, record: Record, values: Vector) -> None:
         """Note what a mechanism that spent returned, after the noise: published with the release.
 
-        The mechanism calls it; of a column in blocks, whoever collected its noisy blocks.
+        The mechanism calls it; for a column in blocks, the caller that collected its noisy blocks.
         """
         self._answers[id(record)] = Answer(record, values)
 

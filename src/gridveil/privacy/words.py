@@ -324,7 +324,7 @@ def _so_far(
     if all(name in ledger for name in names):
         return max(step, Fraction(ledger[names[0]])), max(whole, Fraction(ledger[names[1]]))
     # An older statement has the total at the reference alone. A step of alpha is so many steps of
-    # the reference at most, and so is a range; nor is it less than in proportion to this release.
+    # the reference at most, and so is a range; and it is at least in proportion to this release.
     charged, spent = Fraction(ledger["charged"]), Fraction(ledger["spent_so_far"])
     earlier, more = max(spent - charged, Fraction(0)), max(spent / charged, Fraction(1))
     references = ledger["reference_alpha"].values()
@@ -371,7 +371,7 @@ def _reason(level: Level, step: Fraction, whole: Fraction, widest: dict[str, Any
 
 
 def _short(value: Fraction) -> str:
-    """An exact number, or about how much it is where it has many digits."""
+    """An exact number, or about how much it is if it has many digits."""
     text = show_exact(value)
     return text if len(text) <= 12 else f"about {value.numerator // value.denominator:,}"
 

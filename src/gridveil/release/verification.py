@@ -39,7 +39,7 @@ class Finding:
 
 
 def verify_bundle(folder: Path | str) -> list[Finding]:
-    """Check a bundle as its recipient would. All is well where every finding is ``ok``."""
+    """Check a bundle as its recipient would. All is well if every finding is ``ok``."""
     root = Path(folder)
     try:
         return _findings(root)

@@ -1,7 +1,7 @@
 """What a step leaves an observer to tell of a small, a median and a large entry.
 
 One amount for all drowns small entries in noise and leaves large ones open. The plan page shows it
-of a stand-in; `grid info` and the owner's report show it of the real entries, to the owner alone.
+for a stand-in; `grid info` and the owner's report show it for the real entries, to the owner alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLACES = 0.05, 0.5, 0.95
 _ALIKE = 10.0
 _TENTH = Fraction(1, 10)
 COLUMNS = "entry", "noise", "sure of a tenth more, at most", "released within a tenth"
-"""Of a table of sizes; the last where there is a release."""
+"""Of a table of sizes; the last if there is a release."""
 
 
 @dataclass(frozen=True)

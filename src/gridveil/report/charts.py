@@ -202,7 +202,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:
-    """The range itself, or a little around it where its ends are the same."""
+    """The range itself, or a little around it if its ends are the same."""
     if high > low:
         return float(low), float(high)
     reach = 0.5 * (abs(low) or 1.0)
@@ -210,7 +210,7 @@ def _apart(low: float, high: float) -> tuple[float, float]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten inside a range, or the powers alone where these are many."""
+    """1, 2 and 5 times powers of ten inside a range, or the powers alone if these are many."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1.0, 2.0, 5.0), (1.0,)):
         every = [float(f"{factor}e{exponent}") for exponent in exponents for factor in factors]

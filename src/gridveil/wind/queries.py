@@ -246,7 +246,7 @@ def spread_query(
     with the `share_step` for alpha.
 
     The norm that `loss_query` asks for moves by alpha, that is its square by about ``2 l alpha``,
-    and ``l`` grows with the root of the number of records where ``R`` is at most 1: about a
+    and ``l`` grows with the root of the number of records if ``R`` is at most 1: about a
     fixed curve the same epsilon says far more of the spread.
     """
     R = float(radius)

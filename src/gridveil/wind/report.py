@@ -43,7 +43,7 @@ class Sample:
     speed, power
         Of the records; power as a share of capacity.
     curve_speed, curve
-        The regression; where it has other inputs than speed, its mean in each bin of speed.
+        The regression; if it has other inputs than speed, its mean in each bin of speed.
     """
 
     speed: Vector

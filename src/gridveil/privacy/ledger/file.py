@@ -36,7 +36,7 @@ _READERS = 5.0  # seconds to wait for those that read while an entry goes from t
 
 
 class LedgerFile(Store):
-    """One file of entries. Opening makes it where it does not exist."""
+    """One file of entries. Opening makes it if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self.place = self.path = path
@@ -122,7 +122,7 @@ class LedgerFile(Store):
                 + ("only one byte is left of it." if status.st_size else "it is empty."),
                 remedy="Put its newest backup in its place and check it against your bundles: "
                 "gridveil ledger verify --bundle. If nothing was ever charged to it, remove the "
-                "file: a new ledger is made where there is none.",
+                "file: a new ledger is made if there is none.",
             )
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
@@ -158,7 +158,7 @@ def _insert(connection: sqlite3.Connection, entry: Entry) -> None:
 def _put_log_away(connection: sqlite3.Connection) -> None:
     """Move what was committed from the log into the file, synchronise that, and empty the log.
 
-    The entry is safe in the log already. So where another program reads for long, or a disk is
+    The entry is safe in the log already. So if another program reads for long, or a disk is
     full, it stays there.
     """
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * _READERS)}")

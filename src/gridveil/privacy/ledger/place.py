@@ -51,7 +51,7 @@ def _expanded(path: Path | str) -> Path:
 
 
 def refuse_network_file_system(path: Path) -> None:
-    """Raise `LedgerError` where file locks can't be trusted: two releases could overspend."""
+    """Raise `LedgerError` if file locks can't be trusted: two releases could overspend."""
     kind = file_system(path)
     if kind in _NETWORK:
         raise LedgerError(
