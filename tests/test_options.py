@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from gridveil.errors import InputError
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 from gridveil.release.options import OneOf, Options, Within, numbers, option, options_of, share
 
 

@@ -12,7 +12,7 @@ from gridveil.grid import release, sample_population, solve_population
 from gridveil.grid.cases import rts96
 from gridveil.grid.model.network import scaled, unit_of
 from gridveil.grid.restoration.rounding import Rounding, decimals_for
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning")
 

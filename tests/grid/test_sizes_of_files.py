@@ -12,7 +12,7 @@ from gridveil.auditing.grid_files import FORMATS
 from gridveil.auditing.triangle_network import ALPHAS, RANGES, VALUES
 from gridveil.grid import read_case, release, sample_population
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::gridveil.errors.NotPrivateWarning"),

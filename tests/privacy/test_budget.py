@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gridveil.errors import BudgetRefused, InputError, show_exact
 from gridveil.privacy.account import Budget
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from gridveil.privacy.sealed import Range, Sealed
 from gridveil.wind.methods.synthetic import draw, learn
 from gridveil.wind.reference_curves import Reference
 from gridveil.wind.synthetic import farm as farms
+from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.block_queries import TERM, WEIGHT, BlockSums, opened, weigh
 from gridveil.wind.synthetic.budget import make_agenda
 from gridveil.wind.synthetic.farm import SPEEDS, Farm
 from gridveil.wind.synthetic.generate import _censoring, _records
-from gridveil.wind.synthetic.inquiry import Inquiry
 from gridveil.wind.synthetic.knots import isotonic
 from gridveil.wind.synthetic.residual_shape import USUAL, quantiles
 

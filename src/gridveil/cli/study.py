@@ -290,7 +290,7 @@ def frontier(
 
     Example: [cyan]gridveil study frontier --turbine E-126/4200 --alpha 5%,15%[/]
     """
-    from gridveil.cli.frontier import network_study, records_study
+    from gridveil.cli.frontier_studies import network_study, records_study
 
     of_network = source is not None and not source.endswith((".csv", ".csv.gz", ".parquet"))
     small = {"epsilons": (0.5, 2.0)} if job.fast else {}
@@ -355,6 +355,6 @@ def _counts(text: str | None, default: tuple[int, ...] | None) -> tuple[int, ...
 
 
 def _number(text: str, name: str) -> float:
-    from gridveil.privacy.exact import exact
+    from gridveil.privacy.exact_numbers import exact
 
     return float(exact(text, name=name))

@@ -55,7 +55,7 @@ from gridveil.grid.report import (
 from gridveil.grid.statement_facts import facts
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
-from gridveil.privacy.exact import Exact
+from gridveil.privacy.exact_numbers import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Sealed
 from gridveil.privacy.statement import Facts, make_statement

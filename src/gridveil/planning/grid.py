@@ -42,7 +42,7 @@ from gridveil.planning.release_kind import (
     percent,
 )
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 from gridveil.report.certainty_by_size import misfit, sizes
 from gridveil.report.charts import scatter
 from gridveil.report.page import Picture

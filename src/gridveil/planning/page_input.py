@@ -9,7 +9,7 @@ from typing import Any
 
 from gridveil.errors import InputError, show_exact
 from gridveil.planning.release_kind import Choice, Kind
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 
 _LARGEST = 1000  # epsilon; more is a slip of the pen
 _LONGEST = 400  # characters of a text field

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 from gridveil.release.options import Options
 from gridveil.report.page import Picture
 

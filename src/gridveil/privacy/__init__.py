@@ -52,9 +52,9 @@ returned.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 
-- `exact` (61), `ledger.reference_alphas` (62): numbers as people write them. What is read is what
-  is charged, what the noise is for, and what statement and ledger say.
-- `words` (378), `schema` (48): statements in words, classes and JSON.
+- `exact_numbers` (61), `ledger.reference_alphas` (62): numbers as people write them. What is read
+  is what is charged, what the noise is for, and what statement and ledger say.
+- `words` (380), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
 - `ledger.fingerprints` (115), `ledger.slips` (119): an aid against second names of the same data,
   and small alphas. They refuse and warn, by public rows alone. `ledger.history` (60): what was

@@ -14,7 +14,7 @@ from threading import Lock
 
 from gridveil.errors import BudgetRefused, InputError, show_exact
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.exact import Exact, exact
+from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.ledger import Charge, Ledger, Terms
 from gridveil.privacy.mechanism_record import Answer, Record, Vector
 from gridveil.privacy.noise import NoiseSource, SecureNoise

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 from gridveil.errors import InputError, show_exact
-from gridveil.privacy.exact import Exact, exact
+from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.sealed import Range
 
 RELATIVE = "of its value"

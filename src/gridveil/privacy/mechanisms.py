@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, LedgerError, ReleaseAborted
 from gridveil.privacy.account import Account
-from gridveil.privacy.exact import Exact, exact
+from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.mechanism_record import Record
 from gridveil.privacy.noise import Integers
 from gridveil.privacy.sealed import Range, Sealed, unseal

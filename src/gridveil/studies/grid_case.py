@@ -25,7 +25,7 @@ from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.release import GridPlan, plan
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 from gridveil.studies.figure_style import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.study_plan import Cell
 

@@ -29,7 +29,7 @@ from gridveil.auditing.audits import (
 from gridveil.errors import NotPrivateWarning
 from gridveil.grid.model.population import take
 from gridveil.privacy.account import Account, study_account
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 from gridveil.studies import published_noise_wind as published
 from gridveil.studies.grid_case import GridWorld, OneCost
 from gridveil.studies.published_noise_grid import published_costs

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 from gridveil.studies.figure_style import BLUE, GREEN, ORANGE, PURPLE
 from gridveil.studies.study_plan import Cell, Measures, Study
 from gridveil.wind.demo import made_up

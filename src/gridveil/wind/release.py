@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gridveil.errors import GridveilError, InputError, reason, wrong_type
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
-from gridveil.privacy.exact import Exact
+from gridveil.privacy.exact_numbers import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Range
 from gridveil.privacy.statement import Facts, make_statement

@@ -40,7 +40,7 @@ from gridveil.grid.restoration.congestion_relief import LARGE, LEAST, relieve
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.prior import Estimate
 from gridveil.grid.restoration.project import serve
-from gridveil.privacy.exact import Exact, exact
+from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.release.options import Within, flag, flagged, numbers, option, share
 
 _EMERGENCY = 1.2

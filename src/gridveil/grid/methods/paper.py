@@ -30,7 +30,7 @@ from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.oracle import Oracle
 from gridveil.grid.restoration.paper_capacity import Matched
 from gridveil.grid.restoration.paper_steps import Matcher
-from gridveil.privacy.exact import Exact, exact
+from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.release.options import OneOf, Within, no_meaning, option
 
 FAILED = "rounds_failed"

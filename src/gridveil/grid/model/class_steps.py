@@ -25,7 +25,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.exact import Exact
+from gridveil.privacy.exact_numbers import Exact
 
 OTHERS = "others"
 """The class of all that no other fits."""

@@ -25,7 +25,7 @@ from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
-from gridveil.privacy.exact import Exact
+from gridveil.privacy.exact_numbers import Exact
 from gridveil.privacy.ledger import Sketch
 from gridveil.privacy.sealed import Range
 

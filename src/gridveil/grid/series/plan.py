@@ -37,7 +37,7 @@ from gridveil.grid.series.serve_hours import KEPT, Served, Workers, serve_hours,
 from gridveil.grid.series.statement_facts import MEANS_ALONE, made_up, series_facts
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
-from gridveil.privacy.exact import Exact
+from gridveil.privacy.exact_numbers import Exact
 from gridveil.privacy.ledger import Ledger, Sketch, Terms
 from gridveil.privacy.sealed import Range, Sealed, seal
 from gridveil.release.options import options_of

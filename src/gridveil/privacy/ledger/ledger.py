@@ -20,7 +20,7 @@ from gridveil.errors import (
     LedgerWarning,
 )
 from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.exact import Exact, exact
+from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.ledger.bundle_check import bundle_problems
 from gridveil.privacy.ledger.database import Database
 from gridveil.privacy.ledger.entries import (

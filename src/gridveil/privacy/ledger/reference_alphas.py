@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.adjacency import RELATIVE
-from gridveil.privacy.exact import Exact, exact
+from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.ledger.entries import checked_key
 
 ANY = "*"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
-from gridveil.privacy.exact import exact
+from gridveil.privacy.exact_numbers import exact
 from gridveil.privacy.sealed import Range
 from gridveil.privacy.sensitivity import calibrate_laplace
 from gridveil.release.options import Options, Within, option

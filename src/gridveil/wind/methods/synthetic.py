@@ -28,10 +28,10 @@ from gridveil.wind.methods.base import (
 from gridveil.wind.methods.choice import FEW
 from gridveil.wind.reference_curves import Reference
 from gridveil.wind.regression import Fit
+from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.budget import QUESTIONS, Agenda, make_agenda
 from gridveil.wind.synthetic.farm import Farm, Vector
 from gridveil.wind.synthetic.generate import generate
-from gridveil.wind.synthetic.inquiry import Inquiry
 from gridveil.wind.synthetic.knots import choose_knots
 from gridveil.wind.synthetic.learn_means import ask_base, ask_means, ask_reference
 from gridveil.wind.synthetic.learn_scatter import Scatter, Stops, ask_scatter, ask_stops

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridveil.wind.restoration.passes import Point, Whitening, whiten
 from gridveil.wind.restoration.projection import project
-from gridveil.wind.restoration.search import Found, search
 from gridveil.wind.restoration.small_problem import CERTIFIED, EPS, VERSION, Target, solve_whole
+from gridveil.wind.restoration.solver import Found, search
 from gridveil.wind.rows import Rows
 
 Floats = NDArray[np.float64]

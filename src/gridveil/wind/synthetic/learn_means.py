@@ -14,6 +14,7 @@ from scipy import sparse
 
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.wind.reference_curves import REFERENCE_PRIOR, REFERENCES, Reference
+from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.block_queries import (
     TERM,
     BlockSums,
@@ -31,7 +32,6 @@ from gridveil.wind.synthetic.budget import (
     TURBINE_SPREAD,
 )
 from gridveil.wind.synthetic.farm import GRID, HOURS, SPEEDS, Chunk, Farm, Vector, Whole
-from gridveil.wind.synthetic.inquiry import Inquiry
 from gridveil.wind.synthetic.knots import Flags, Knots, cells, isotonic, posterior
 
 QUARTERS = 4

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
+from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.autocorrelation import (
     CLIP,
     choose_lags,
@@ -22,7 +23,6 @@ from gridveil.wind.synthetic.autocorrelation import (
 from gridveil.wind.synthetic.block_queries import BlockSums, add_by_block, add_by_long_block, masked
 from gridveil.wind.synthetic.budget import SPELL, SPELL_SPREAD, STOPPED
 from gridveil.wind.synthetic.farm import SPEEDS, Chunk, Vector, Whole
-from gridveil.wind.synthetic.inquiry import Inquiry
 from gridveil.wind.synthetic.knots import Flags, cells, posterior
 from gridveil.wind.synthetic.learn_means import Base, Means
 from gridveil.wind.synthetic.residual_shape import (
