@@ -301,7 +301,7 @@ def _read(
     path: Path, names: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, Floats], int, tuple[str, ...]]:
     """Read a file for these elements: arrays, number of models and private parameters."""
-    if not path.exists():
+    if not os.path.exists(path):  # `Path.exists` fails on a name that is too long
         raise InputError(
             f"There is no population at {path}.",
             remedy="gridveil grid population makes one; or check the path.",
