@@ -71,6 +71,7 @@ def _wide_net():
         pp.create_load(
             net, bus, 13.1717 + 3.7 * k, 2.3131 + k / 7, scaling=0.9331 + k / 97, name=f"load {k}",
             controllable=k == 2, min_p_mw=1.1379 + k / 89, max_p_mw=26.9731 + 4.1 * k,
+            sn_mva=28.3719 + 4.1 * k,
         )  # fmt: skip
     pp.create_ext_grid(net, 0, min_p_mw=-91.773, max_p_mw=141.991, name="grid")
     pp.create_gen(net, 3, 11.7719, min_p_mw=3.1187, max_p_mw=61.7273, name="gen", sn_mva=61.7273)
@@ -465,6 +466,7 @@ def other_numbers(net, names):
         for table in ("gen", "sgen", "ext_grid"):
             scale(table, ("min_p_mw", "max_p_mw", "p_mw", "scaling", "sn_mva", "slack_weight"))
         scale("load", ("min_p_mw", "max_p_mw"))
+        scale("load", ("sn_mva",), moving)
     if "cost" in names:
         scale("poly_cost", ("cp1_eur_per_mw",))
         net.pwl_cost["points"] = [

@@ -55,7 +55,7 @@ def _wide(*more):
     for k, (a, b) in enumerate([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]):
         n.add(
             "Line", f"line {k}", bus0=f"node {a}", bus1=f"node {b}", x=4.0 + k, r=0.5,
-            s_nom=17.377 + 4.13 * k, s_max_pu=0.8311, length=12.0,
+            s_nom=17.377 + 4.13 * k, s_max_pu=0.8311, length=12.0, capital_cost=12.0 * 411.37,
         )  # fmt: skip
     n.add("Line", "typed", bus0="node 1", bus1="node 3", type="Al/St 240/40 4-bundle 380.0",
           length=30.0, s_nom=51.919)  # fmt: skip
@@ -399,7 +399,10 @@ def other_numbers(n, names):
         scale("Line", "s_nom", "s_max_pu")
         scale("Transformer", "s_max_pu")
         # Of a line without a type these are words beside its impedance, which is on another rating.
-        n.lines.loc[n.lines.type == "", ["length", "num_parallel"]] *= 2
+        # What they cost follows their length.
+        beside = ["length", "num_parallel", "capital_cost", "overnight_cost", "fom_cost"]
+        beside = [name for name in beside if name in n.lines]
+        n.lines.loc[n.lines.type == "", beside] *= 2
         n.transformers[["s_nom", "x", "r"]] *= 1.371
     if "load" in names:
         scale("Load", "p_set", "q_set", "sign")

@@ -140,6 +140,7 @@ PANDAPOWER = {
         *(("ext_grid", name) for name in ("min_p_mw", "max_p_mw")),
         *(("gen", name) for name in ("min_p_mw", "max_p_mw", "sn_mva")),
         *(("sgen", name) for name in ("min_p_mw", "max_p_mw", "p_mw", "sn_mva")),
+        *(("load", name) for name in ("min_p_mw", "max_p_mw")),
     ],
     "cost": [("poly_cost", name) for name in ("cp1_eur_per_mw",)],
     "reactive_load": [],
@@ -163,6 +164,7 @@ def pandapower_net():
     )
     for bus in (1, 3):
         pp.create_load(net, bus, 30.0, 5.0, scaling=0.9, sn_mva=40.0)
+    pp.create_load(net, 2, 20.0, 3.0, controllable=True, min_p_mw=1.0, max_p_mw=50.0, sn_mva=50.0)
     pp.create_ext_grid(net, 0, min_p_mw=1.0, max_p_mw=900.0)
     pp.create_gen(net, 1, 20.0, vm_pu=1.02, min_p_mw=1.0, max_p_mw=90.0, sn_mva=90.0)
     pp.create_sgen(net, 2, 9.0, 1.0, controllable=True, min_p_mw=1.0, max_p_mw=90.0, sn_mva=90.0)

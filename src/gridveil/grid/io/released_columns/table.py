@@ -40,6 +40,8 @@ _OPTIMISED = (
     "capital_cost overnight_cost discount_rate fom_cost active build_year lifetime length "
     "terrain_factor ramp_limit_up ramp_limit_down"
 )
+_OF_LENGTH = "length num_parallel terrain_factor capital_cost overnight_cost fom_cost"
+_OTHER_SIZES = "s_nom_mod s_nom_min s_nom_max s_nom_set"
 
 KEPT: dict[str, dict[str, str]] = {
     "matpower": {
@@ -226,6 +228,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("load", "q_mvar", "reactive_load", "released", LOADS),
         Rule("load", "scaling", "load", "rewritten", SCALING),
         Rule("load", "sn_mva", "load", "dropped", "a size of the private load."),
+        Rule("load", "sn_mva", "generator_limit", "dropped", SIZE),
         Rule("load", "min_q_mvar max_q_mvar", "load", "dropped", "limits of loads bound them."),
         Rule("gen sgen ext_grid", "name", "generator_limit cost", "dropped", NAMES),
         Rule("gen sgen ext_grid load", "min_p_mw max_p_mw", "generator_limit", "released", NOISE),
@@ -309,17 +312,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule("Line Transformer", "name", "capacity", "dropped", NAMES),
         Rule("Line", "s_nom", "capacity", "released", NOISE),
         Rule("Line", "s_max_pu", "capacity", "rewritten", "1."),
-        Rule("Line", "length num_parallel terrain_factor", "capacity", "dropped", CIRCUITS),
+        Rule("Line", _OF_LENGTH, "capacity", "dropped", CIRCUITS),
         Rule("Transformer", "s_max_pu", "capacity", "released", NOISE),
         Rule("Transformer", "s_nom x r g b", "capacity", "rewritten", RATED),
         Rule("Transformer", "num_parallel", "capacity", "dropped", CIRCUITS),
-        Rule(
-            "Line Transformer",
-            "s_nom_mod s_nom_min s_nom_max s_nom_set",
-            "capacity",
-            "dropped",
-            COPIES,
-        ),
+        Rule("Line Transformer", _OTHER_SIZES, "capacity", "dropped", COPIES),
         Rule("Load", "name", "load", "dropped", NAMES),
         Rule("Load", "p_set", "load", "released", LOADS),
         Rule("Load", "q_set", "load", "rewritten", FACTOR),
