@@ -361,11 +361,13 @@ def test_flows_that_a_tap_changer_holds_leave_no_trace(names, mode, tmp_path):
     texts = []
     for value, room in (("31.5271", "0.75"), ("27.2513", "0.5")):
         one = tree("micro_grid_be_network")
-        for changer in one.root.iter("ratioTapChanger"):
-            if changer.get("regulating") == "true":
-                changer.attrib.update(
-                    regulationMode=mode, regulationValue=value, targetDeadband=room
-                )
+        holding = {"regulationMode": mode, "regulationValue": value, "targetDeadband": room}
+        changers = [e for e in one.root.iter() if str(e.tag).startswith("ratioTapChanger")]
+        for changer in changers:
+            # Those of three windings regulate nothing in this file.
+            if changer.get("regulating") == "true" or changer.tag != "ratioTapChanger":
+                changer.attrib.update(holding, regulating="true")
+        assert {changer.tag for changer in changers} >= {"ratioTapChanger", "ratioTapChanger2"}
         released, public = random_release(read_case(from_tree(one)), names)
         assert any("regulationValue" in one.columns for one in public.changes)
         released.write_release(tmp_path / "out.xiidm", names)

@@ -4,6 +4,7 @@ Error rates: every statistical check passes a right mechanism with probability o
 catches the stated control with probability over 1 - 1e-6.
 """
 
+import itertools
 import traceback
 import warnings
 from dataclasses import replace
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.sparse import csc_array
+from scipy.sparse.linalg import MatrixRankWarning, spsolve
 from support.making import adjacency, make_account
 from support.sizes import FULL
 from support.theory import theory
@@ -221,22 +224,28 @@ def test_a_failing_query_aborts_charged_and_silent(ledger, query):
 
 
 @pytest.mark.parametrize("setting", ["warn", "raise", "print"])
-def test_numpy_says_nothing_of_private_values(ledger, setting, capfd):
-    """An overflow, a division by zero or a missing number on the way to an answer is no output."""
+def test_no_warning_tells_of_private_values(ledger, setting, capfd):
+    """An overflow, a division by zero or a singular matrix on the way to an answer is no output."""
 
     def odd(y):
         return np.nan_to_num(np.array([(y[0] * 1e308) / (y[0] - 50) + 0 * np.log(y[0] - 50)]))
 
+    def singular(y):
+        return np.nan_to_num(spsolve(csc_array([[y[0] - 50.0]]), np.ones(1)))
+
     asked = {"name": "q", "sensitivity": ONE, "epsilon": 1, "size": 1}
     with warnings.catch_warnings(record=True) as said, np.errstate(all=setting):
         warnings.simplefilter("always")
-        for value in (1.0, 50.0, 100.0):
-            laplace(make_account(ledger, epsilon=1), sealed([value]), query=odd, **asked)
+        for value, query in itertools.product((1.0, 50.0, 100.0), (odd, singular)):
+            laplace(make_account(ledger, epsilon=1), sealed([value]), query=query, **asked)
     assert not said
     assert capfd.readouterr() == ("", "")
     assert ledger.totals("test").aborts == 0
-    with pytest.warns(RuntimeWarning):  # the control: it does say so elsewhere
+    # The control: it does say so elsewhere.
+    with pytest.warns(RuntimeWarning):
         odd(np.array([100.0]))
+    with pytest.warns(MatrixRankWarning):
+        singular(np.array([50.0]))
 
 
 def test_later_releases_list_the_abort(ledger):

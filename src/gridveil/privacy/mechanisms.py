@@ -15,6 +15,7 @@ into the query that it was given: nothing else of a release runs while a seal is
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -214,11 +215,12 @@ def _quietly(account: Account, compute: Callable[[], V]) -> V:
     """Run a computation on private data; abort the release if it fails, whatever the reason.
 
     Its exception is dropped with all its frames before the abort is raised, which so has no private
-    number in its text, its context or the variables of its traceback. NumPy says nothing either: a
-    warning of an overflow would tell that private values led to one.
+    number in its text, its context or the variables of its traceback. Warnings, of NumPy or another
+    library, are not shown either: one of an overflow would tell that private values led to it.
     """
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             return compute()
     except _FROM_OUTSIDE:
         raise

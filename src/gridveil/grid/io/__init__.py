@@ -192,9 +192,10 @@ def unlogged(kind: str) -> Iterator[None]:
 
     Some modules set their own level, which that of their package does not change. The packages'
     warnings (of pandas to pandapower, for example) are hidden too: they are not for the owner, and
-    would bury those that are.
+    would bury those that are. NumPy says nothing of absurd private numbers, whatever a caller's
+    ``np.seterr`` asks for.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         with _silent_logs(kind):
             yield

@@ -383,7 +383,7 @@ class Tally:
 
 def normalise(power: Vector, capacity: float | Vector) -> tuple[Vector, int]:
     """Power over capacity, clipped to [0, 1], and how many values were clipped: private both."""
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         share = power / capacity
     outside = int(np.count_nonzero((share < 0) | (share > 1)))
     return np.clip(share, 0.0, 1.0, out=share), outside

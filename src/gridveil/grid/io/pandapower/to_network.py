@@ -60,7 +60,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 
 
 # Absurd numbers give infinite or missing results, which the check of the network finds.
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+@np.errstate(all="ignore")
 def build(net: Any) -> Network:
     """Read the tables of `net`; the result has no ``source`` yet."""
     base = net_number(net, "sn_mva")

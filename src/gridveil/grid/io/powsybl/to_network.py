@@ -34,7 +34,7 @@ class Layout:
     """Connected loads and far ends of lines, and their buses."""
 
 
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+@np.errstate(all="ignore")
 def build(tree: Tree) -> tuple[Network, Layout]:
     """Read the tree; the network has no ``source`` yet."""
     root = tree.root

@@ -38,7 +38,7 @@ class Layout:
     loads: list[tuple[Record, int]]
 
 
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+@np.errstate(all="ignore")
 def build(raw: RawText) -> tuple[Network, Layout]:
     """Read the sections; the network has no ``source`` yet."""
     _refuse_unmodelled(raw)

@@ -71,7 +71,7 @@ def check_private(source: Snapshot, private: Sequence[str]) -> None:
 
 
 # Private costs may be infinite, and no warning may say so.
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+@np.errstate(all="ignore")
 def models(source: Snapshot) -> dict[str, Floats] | None:
     """Return the snapshots as arrays of a population, one row each; None for a single snapshot.
 

@@ -74,7 +74,7 @@ PLAIN: dict[str, dict[str, tuple[Any, str]]] = {
 
 
 # Absurd numbers give infinite or missing results, which the check of the network finds.
-@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+@np.errstate(all="ignore")
 def build(source: Snapshot) -> Network:
     """Read the tables; the result has no ``source`` yet."""
     network = source.network
