@@ -16,6 +16,7 @@ C = "--speed wind_speed --power power --alpha 15% -o out"
 A = "--speed wind_speed --power power --capacity 2750 -o out"
 
 # The command, its exit code, and words that must be in what it says.
+LONG = "x" * 300
 TABLE = [
     # files that are not there, not readable, not what they should be
     (f"wind release nowhere.csv {W} -o out", 2, "There is no file nowhere.csv"),
@@ -144,6 +145,20 @@ TABLE = [
     ("study fig2 --alpha 5 -o study", 2, "at most 1"),
     ("study fig3 --alpha 5%,150% -o study", 2, "at most 1"),
     ("study frontier --alpha 3 -o study", 2, "at most 1"),
+    # names that are too long for the file system
+    (f"wind release {LONG}.csv {W} -o out", 2, "There is no file"),
+    (f"wind evaluate made --against {LONG}.csv", 2, "There is no file"),
+    (f"grid release {LONG}.m --alpha 30 -o out", 2, "File name too long"),
+    (f"grid release {LONG}.raw --alpha 30 -o out", 2, "File name too long"),
+    (f"grid release {LONG}.xiidm --alpha 30 -o out", 2, "There is no file"),
+    (f"grid release rts96 --parameter load --alpha 5 --series {LONG}.csv -o out", 2, "no file"),
+    (f"grid release rts96 --alpha 30 --population {LONG}.parquet -o out", 2, "no population"),
+    (f"grid release rts96 --alpha 30 --contingencies {LONG}.txt -o out", 2, "File name too long"),
+    (f"grid release rts96 --alpha 30 -o {LONG}", 2, "File name too long"),
+    (f"grid release rts96 --alpha 30 --dataset x --ledger {LONG} -o out", 2, "File name too long"),
+    (f"ledger show --ledger {LONG}", 2, "no ledger"),
+    (f"verify {LONG}", 2, "File name too long"),
+    (f"release {LONG}.toml", 2, "File name too long"),
     # words that the command line does not know
     ("wnid", 2, "Did you mean 'wind'?"),
     ("wind relaese", 2, "Did you mean 'release'?"),

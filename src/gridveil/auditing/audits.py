@@ -2,8 +2,8 @@
 
 Each check takes samplers of outcomes, whatever these run:
 
-- `Frequency`: the epsilon that frequencies prove (see `evidence`), on events that are chosen on one
-  half of the samples and tested on the other.
+- `Frequency`: the epsilon that frequencies prove (see `epsilon_bounds`), on events that are
+  chosen on one half of the samples and tested on the other.
 - `Support`: no outcome on one neighbour is impossible on the other. One counterexample is enough,
   and no correct mechanism has one: there are no false alarms.
 - `Repeat`: no two runs on the same data have the same outcome.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,7 +52,7 @@ def command(
 
     Example: [cyan]gridveil init release.toml[/]
     """
-    if file.exists() and not force:
+    if os.path.exists(file) and not force:
         raise InputError(
             f"{file} is there already.", remedy="Name another file, or add --force to replace it."
         )
@@ -87,7 +88,7 @@ def _request(bundle: Path) -> dict[str, Any]:
     """What a bundle's statement holds of the words that it was made with."""
     from gridveil.privacy.statement import STATEMENT_FILE, Statement
 
-    path = bundle / STATEMENT_FILE if bundle.is_dir() else bundle
+    path = bundle / STATEMENT_FILE if os.path.isdir(bundle) else bundle
     try:
         text = path.read_bytes()
     except OSError as problem:
@@ -155,7 +156,7 @@ def _columns(kind: str, known: dict[str, Any]) -> list[str]:
     """The names of a table's columns; none of a network, which is not read here."""
     data = known[DATA]
     if kind == "grid":
-        if data not in BUILT_IN and not Path(data).is_file():
+        if data not in BUILT_IN and not os.path.isfile(data):
             named = " or ".join(BUILT_IN)
             raise InputError(f"There is no file {data}. {named} are built in.")
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -140,7 +141,7 @@ class Planner:
         self, kind: Kind, choice: Choice, fields: Mapping[str, str], dataset: str
     ) -> dict[str, Any]:
         place = ledger_place(self._given)
-        if isinstance(place, Path) and not place.exists():  # opening it would make one
+        if isinstance(place, Path) and not os.path.exists(place):  # opening it would make one
             text = f"There is no ledger at {place} yet: the first release makes it."
             return {"state": "none", "text": text}
         try:

@@ -9,6 +9,7 @@ differ.
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -197,7 +198,7 @@ class Plan(ABC, Generic[R]):
         name = self.terms.dataset if dataset is None else dataset
         if not isinstance(ledger, Ledger):
             place = ledger_place(ledger)
-            if name is None and isinstance(place, Path) and not place.exists():
+            if name is None and isinstance(place, Path) and not os.path.exists(place):
                 raise unnamed()  # before a ledger is made for nothing
             ledger = Ledger(ledger)
         terms = replace(self.terms, dataset=name, sketch=self.sketch(), distinct=distinct)

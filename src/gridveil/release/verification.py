@@ -29,7 +29,7 @@ _SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it
 class Finding:
     """One thing that was checked, whether it holds, and what was found in plain words.
 
-    The one about the guarantee's strength has its class as well (`privacy.strength`).
+    The one about the guarantee's strength has its class as well (`privacy.words`).
     """
 
     check: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ def chosen(known: pd.Index[Any], asked: str | Path | Sequence[Any], what: str) -
     if isinstance(asked, str) and asked.split()[:1] == ["every"]:
         return _every(known, asked.split(maxsplit=1)[-1])
     if isinstance(asked, str | Path):
-        if not Path(asked).is_file():
+        if not os.path.isfile(asked):  # `Path.is_file` fails on a name that is too long
             raise InputError(
                 f"Snapshots are {_HOW}, and there is no file {str(asked)!r}.",
                 remedy="Check the path, or write --snapshots all.",

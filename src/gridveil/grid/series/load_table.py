@@ -194,7 +194,7 @@ def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame,
         raise InputError(
             f"{path} is not a table of loads.", remedy="Give a file that ends in .parquet or .csv."
         )
-    if not path.is_file():
+    if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file {path}.", remedy="Check the path.")
     try:
         csv = path.suffix.lower() == ".csv"

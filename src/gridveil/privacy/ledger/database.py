@@ -11,7 +11,8 @@ number, and nothing is written again; or it is not, and never will be, and it is
 database can't be reached any more, the error says which of the two states is left: surely not
 charged, or perhaps charged. Noise is drawn in neither.
 
-**Roles.** Whoever made the tables owns them. `tables` has what others may do, and the triggers.
+**Roles.** Whoever made the tables owns them. `database_tables` has what others may do, and the
+triggers.
 """
 
 from __future__ import annotations

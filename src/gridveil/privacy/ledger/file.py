@@ -104,9 +104,9 @@ class LedgerFile(Store):
 
     def _prepare(self) -> None:
         """Make the file if there is none, for its owner alone; refuse one that was emptied."""
-        if self.path.is_dir():
+        if os.path.isdir(self.path):
             raise LedgerError(f"The ledger {self.path} is a folder.", remedy="Name a file in it.")
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with made_in_one_step(Path(os.path.realpath(self.path))) as beside:
                 write_new(beside)

@@ -64,7 +64,7 @@ def refuse_network_file_system(path: Path) -> None:
 def file_system(path: Path) -> str:
     """The type of the file system that holds a path, or ``"unknown"``."""
     place = path.resolve()
-    while not place.exists() and place != place.parent:
+    while not os.path.exists(place) and place != place.parent:
         place = place.parent
     if sys.platform == "win32":
         return _windows(place)

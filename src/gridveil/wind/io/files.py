@@ -63,7 +63,7 @@ def open_file(path: Path, style: CsvStyle) -> RecordFile:
         If it is not there, can't be opened, or is of another format.
     """
     name = path.name.lower()
-    if not path.is_file():
+    if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file {path}.", remedy="Check the path.")
     if not name.endswith(SUFFIXES):
         raise InputError(
@@ -276,9 +276,9 @@ def find_files(source: Any) -> tuple[list[Path], str] | None:
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser()
-        if path.is_dir():
+        if os.path.isdir(path):
             return _checked(_inside(path), f"the folder {path}")
-        if glob.has_magic(str(path)) and not path.exists():
+        if glob.has_magic(str(path)) and not os.path.exists(path):
             return _checked(sorted(map(Path, glob.glob(str(path)))), f"the pattern {path}")
         return [path], _stem(path)
     if isinstance(source, (list, tuple)):

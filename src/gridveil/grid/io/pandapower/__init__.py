@@ -190,7 +190,7 @@ def _with_public_ends(network: Network) -> Network:
 
 
 def _from_file(library: Any, path: Path) -> Any:
-    if not path.is_file():
+    if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
     try:
         net = library.from_json(str(path))

@@ -211,7 +211,7 @@ def why_none(tree: Tree, parameter: str) -> tuple[str, str] | None:
 
 def _from_file(library: Any, path: Path, *, own: bool) -> tuple[Any, Limits]:
     """Load a file; return limits to put back if it has crossed ones, which pypowsybl refuses."""
-    if not path.is_file():
+    if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
     try:
         return library.network.load(str(path)), {}

@@ -179,7 +179,7 @@ def _copied(network: Any) -> Any:
 
 
 def _from_file(library: Any, path: Path) -> Any:
-    if not path.is_file():
+    if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
     try:
         return library.Network(str(path))
