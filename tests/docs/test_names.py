@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import re
+from pathlib import Path
 from types import ModuleType
 
 import nbformat
@@ -12,6 +14,8 @@ from docs.test_pages import PAGES, name
 
 import gridveil
 
+ROOT = Path(gridveil.__file__).parents[2]
+FILES = [path for part in ("src", "tests", "benchmarks") for path in (ROOT / part).rglob("*.py")]
 PUBLIC = ("auditing", "errors", "grid", "privacy", "studies", "wind")
 
 
@@ -87,6 +91,14 @@ def test_notebooks_use_public_names(path):
 )
 def test_an_internal_name_is_noticed(code, expected):
     assert set(internal(code)) == set(expected)
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda path: path.name)
+def test_modules_that_a_page_names_are_there(page):
+    """Pages name modules by their whole path or by its end."""
+    places = [f"/{path.relative_to(ROOT).as_posix()}" for path in FILES]
+    for found in re.findall(r"`([\w/]+\.py)`", page.read_text(encoding="utf-8")):
+        assert any(place.endswith(f"/{found}") for place in places), found
 
 
 @pytest.mark.parametrize("package", ["gridveil", *(f"gridveil.{one}" for one in PUBLIC)])
