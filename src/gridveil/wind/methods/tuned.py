@@ -205,7 +205,7 @@ class Tuned(Restoring):
             for fit, (straight, levels) in zip(task.fits, seen, strict=True)
             if self._in_order(fit, b) and (times := fit.group.times()) is not None
         ]
-        return shared_draws(found, seed_of(task.noisy))
+        return shared_draws(found, seed_of(task.noisy)) if len(found) > 1 else None
 
     def _in_order(self, fit: Fit, b: float) -> bool:
         """Say from public numbers whether to restore sums and the order in time.
