@@ -19,7 +19,7 @@ from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerError
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.ledger import place as location
-from gridveil.privacy.ledger.entries import checked_name, name_key
+from gridveil.privacy.ledger.identity import checked_name, name_key
 from gridveil.privacy.statement import STATEMENT_FILE
 from gridveil.release.bundle import check_target
 from gridveil.release.verification import verify_bundle

@@ -21,7 +21,7 @@ from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerError, LedgerRefused, LedgerWarning
 from gridveil.grid.model.release_problem import sketch_network
 from gridveil.privacy.ledger import Ledger, Terms
-from gridveil.privacy.ledger.fingerprints import SIZE, Sketch, mixed
+from gridveil.privacy.ledger.identity import SIZE, Sketch, mixed
 
 HASHES = st.sets(st.integers(0, 2**64 - 1), max_size=200)
 

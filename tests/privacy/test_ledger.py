@@ -24,8 +24,7 @@ from gridveil.privacy.ledger import (
     steps_to_reference,
 )
 from gridveil.privacy.ledger import file as ledger_file
-from gridveil.privacy.ledger.entries import breaks, entry_hash
-from gridveil.privacy.ledger.entry_kinds import Reading
+from gridveil.privacy.ledger.entries import Reading, breaks, entry_hash
 
 FORK = multiprocessing.get_context("fork")
 

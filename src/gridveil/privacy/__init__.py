@@ -31,18 +31,19 @@ and read in about an hour; to check every line of them by hand takes longer.
 5. `account` (156): what one release may spend, and did. Check that secure noise needs a charge,
    and that only what has noise is ``answered``.
 6. `ledger.group_privacy` (161): how many steps make up another. Check `Step.steps`.
-   `ledger.entry_kinds` (157): what an entry says; `Reading` in it is for ledgers of version 1.
-7. `ledger.totals` (264): what entries add up to. Check `counts`, which is all of the arithmetic,
-   `in_force`, and what is refused.
-8. `ledger.ledger` (317): what is paid for, and charging. Check that the refusals, the sum and the
+7. `ledger.totals` (300): what entries add up to, as `Reading` in `ledger.entries` reads them. Check
+   `counts`, which is all of the arithmetic, `in_force`, and what is refused.
+8. `ledger.ledger` (321): what is paid for, and charging. Check that the refusals, the sum and the
    new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
-tests/privacy/test_team_ledger.py try. A quarter of an hour more.
+tests/privacy/test_team_ledger.py try. Half an hour more.
 
-9. `ledger.entries` (279): under which name, what is written, its chain, and the check of the whole
-   chain before anything is added. Then the one that you use. SQLite: `ledger.file` (384), made in
-   one step, one name and one writer. PostgreSQL: `ledger.database` (157), the lock and lost
+9. `ledger.identity` (224): under which name; the fingerprints in it are an aid against second names
+   of the same data, and refuse and warn by public rows alone. `ledger.entries` (374): what is
+   written and what it says (`Reading` is for ledgers of version 1), its chain, and the check of the
+   whole chain before anything is added. Then the one that you use. SQLite: `ledger.file` (384),
+   made in one step, one name and one writer. PostgreSQL: `ledger.database` (157), the lock and lost
    answers; `ledger.database_tables` (138), who may do what; `ledger.database_connection` (146).
    `ledger.moving` (106): there is one ledger at a time.
 
@@ -52,13 +53,11 @@ returned.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 
-- `exact_numbers` (61), `ledger.reference_alphas` (62): numbers as people write them. What is read
+- `exact_numbers` (61), `ledger.reference_alphas` (76): numbers as people write them. What is read
   is what is charged, what the noise is for, and what statement and ledger say.
 - `words` (380), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
-- `ledger.fingerprints` (115), `ledger.slips` (119): an aid against second names of the same data,
-  and small alphas. They refuse and warn, by public rows alone. `ledger.history` (60): what was
-  spent when.
+- `ledger.history` (60): what was spent when.
 - `ledger.place` (172): where the ledger is, without its password.
 - `ledger.bundle_check` (47), `ledger.export` (87): checks after the fact.
 

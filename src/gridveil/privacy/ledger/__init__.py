@@ -4,14 +4,20 @@
 fall out of step with them: totals are added up anew whenever they are asked for.
 """
 
-from gridveil.privacy.ledger.entries import Entry, checked_name, name_key
-from gridveil.privacy.ledger.fingerprints import Hashes, Sketch, mixed
+from gridveil.privacy.ledger.entries import Entry
 from gridveil.privacy.ledger.group_privacy import Step
 from gridveil.privacy.ledger.history import Moment, all_references, history
+from gridveil.privacy.ledger.identity import (
+    Hashes,
+    Sketch,
+    checked_name,
+    mixed,
+    name_key,
+    unnamed,
+)
 from gridveil.privacy.ledger.ledger import Charge, Ledger, Terms
 from gridveil.privacy.ledger.place import Address, ledger_place
 from gridveil.privacy.ledger.reference_alphas import ANY, Declared
-from gridveil.privacy.ledger.slips import unnamed
 from gridveil.privacy.ledger.totals import PART, Totals, refuse_exposed, steps_to_reference
 
 __all__ = [

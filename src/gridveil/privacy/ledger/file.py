@@ -28,7 +28,8 @@ from functools import partial
 from pathlib import Path
 
 from gridveil.errors import LedgerError, reason
-from gridveil.privacy.ledger.entries import FORMAT, Book, Entry, Row, Store, T, canonical, name_key
+from gridveil.privacy.ledger.entries import FORMAT, Book, Entry, Row, Store, T, canonical
+from gridveil.privacy.ledger.identity import name_key
 from gridveil.privacy.ledger.place import refuse_network_file_system
 
 _PATIENCE = 60.0  # seconds to wait for another process's transaction

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gridveil.privacy.ledger.entries import Entry
-from gridveil.privacy.ledger.entry_kinds import Capped, Reading
+from gridveil.privacy.ledger.entries import Capped, Entry, Reading
 from gridveil.privacy.ledger.group_privacy import Step
 from gridveil.privacy.ledger.reference_alphas import ANY, Declared
 from gridveil.privacy.ledger.totals import Totals

@@ -24,23 +24,26 @@ from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.ledger.bundle_check import bundle_problems
 from gridveil.privacy.ledger.database import Database
 from gridveil.privacy.ledger.entries import (
+    VERSION,
     Book,
     Entry,
+    Reading,
     Store,
     T,
-    checked_key,
-    checked_name,
-    name_key,
     refuse_moved,
 )
-from gridveil.privacy.ledger.entry_kinds import VERSION, Reading
 from gridveil.privacy.ledger.file import LedgerFile
-from gridveil.privacy.ledger.fingerprints import Sketch
 from gridveil.privacy.ledger.group_privacy import Step
+from gridveil.privacy.ledger.identity import (
+    Sketch,
+    checked_name,
+    checked_reason,
+    identify,
+    name_key,
+)
 from gridveil.privacy.ledger.place import Address, ledger_place
-from gridveil.privacy.ledger.reference_alphas import Alphas, Declared, read_alphas
-from gridveil.privacy.ledger.slips import checked_reason, doubts, identify
-from gridveil.privacy.ledger.totals import Totals, refuse_exposed, steps_to_reference
+from gridveil.privacy.ledger.reference_alphas import Alphas, Declared, checked_key, read_alphas
+from gridveil.privacy.ledger.totals import Totals, doubts, refuse_exposed, steps_to_reference
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from gridveil.errors import InputError
 from gridveil.privacy.ledger.database_tables import create
-from gridveil.privacy.ledger.entries import MOVED, Book, Entry, refuse_moved
-from gridveil.privacy.ledger.entry_kinds import VERSION
+from gridveil.privacy.ledger.entries import MOVED, VERSION, Book, Entry, refuse_moved
 from gridveil.privacy.ledger.file import made_in_one_step, write_new
 from gridveil.privacy.ledger.ledger import Ledger
 from gridveil.privacy.ledger.place import Address, ledger_place, refuse_network_file_system

@@ -1,7 +1,8 @@
-"""Reference alphas as their owner declares them: for one parameter, or for all of a unit."""
+"""Reference alphas as their owner declares them: by a parameter's key, or for all of a unit."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,7 +10,6 @@ from fractions import Fraction
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.adjacency import RELATIVE
 from gridveil.privacy.exact_numbers import Exact, exact
-from gridveil.privacy.ledger.entries import checked_key
 
 ANY = "*"
 """Stands for every parameter in the unit of a declared alpha."""
@@ -18,6 +18,18 @@ SHARE = "of capacity"
 """The unit of a declared alpha that was given in percent."""
 
 Alphas = Exact | Mapping[str, Exact]
+
+_KEY = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+
+
+def checked_key(key: str) -> str:
+    """A parameter's key as the ledger writes it, or `InputError`."""
+    if not _KEY.fullmatch(key):
+        raise InputError(
+            f"{key[:64]!r} can't be a key of the ledger.",
+            remedy="Use small letters, digits and underscores, as in generator_limit.",
+        )
+    return key
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ so a reference that grew counts for the charges before it too.
 
 Steps of different units can't be compared, amounts and shares of an entry's own value least of all:
 a charge in another unit than those before it is refused. So is one that mixes private and public:
-what was once published in clear can't be private later, and the other way round.
+what was once published in clear can't be private later, and the other way round. An alpha that is
+far below its reference is warned of (`doubts`).
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from gridveil.errors import InputError, LedgerRefused
+from gridveil.errors import InputError, LedgerRefused, show_exact
 from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
-from gridveil.privacy.ledger.entry_kinds import Aborted, Capped, Charged, Referenced, Released, Said
-from gridveil.privacy.ledger.fingerprints import Known
+from gridveil.privacy.ledger.entries import Aborted, Capped, Charged, Referenced, Released, Said
 from gridveil.privacy.ledger.group_privacy import Step
+from gridveil.privacy.ledger.identity import Known
 from gridveil.privacy.ledger.reference_alphas import ANY, Declared
 
 PART = "outside of"
 """Between the name of a parameter and the part of it that is private, if the rest is public."""
+
+_FAR = 10  # an alpha this many times below its reference looks like a slip
 
 
 def counts(charge: Charged, moves: Mapping[str, Step]) -> Fraction:
@@ -262,3 +265,36 @@ def refuse_exposed(totals: Totals, hidden: Sequence[str], clear: Sequence[str]) 
                 remedy="Protect the same part of it as before: what was published can't be private "
                 "any more, and what was private must not be published.",
             )
+
+
+def doubts(totals: Totals, adjacency: Sequence[Adjacency]) -> list[str]:
+    """A sentence for every alpha that is far below its reference, or makes a cap's reference.
+
+    And one if what was spent before counts more, since the wholes of shares are larger.
+    """
+    found = []
+    if (spent := totals.facing(adjacency).spent) > totals.spent:
+        found.append(
+            f"Capacities of {totals.dataset!r} are larger than before (one under a new name may "
+            f"be one that is gone): what was spent, {show_exact(totals.spent)}, counts "
+            f"{show_exact(spent)} for shares of these."
+        )
+    for one in adjacency:
+        own = Step.of(one)
+        reference = totals.in_force(one.key, own)
+        if reference.alphas(own) * reference.blocks(own) >= _FAR:
+            found.append(
+                f"alpha of {one.key} is {show_exact(one.alpha)} {one.unit}, and the reference "
+                f"of {totals.dataset!r} is {reference}: epsilon counts "
+                f"{reference.steps(own):,} times."
+            )
+        elif (
+            totals.cap is not None
+            and one.key not in totals.reference
+            and totals.declared_for(one.key, own) is None
+        ):
+            found.append(
+                f"{totals.dataset!r} has a cap, and no reference alpha of {one.key} was "
+                f"declared: {reference} becomes it (gridveil ledger reference raises it)."
+            )
+    return found
