@@ -28,8 +28,8 @@ and read in about an hour; to check every line of them by hand takes longer.
 
 **The sum.** What is wrong here lets releases add up to more than was said.
 
-5. `account` (156): what one release may spend, and did. Check that secure noise needs a charge,
-   and that only what has noise is ``answered``.
+5. `account` (235): what one release may spend, and did, and what each mechanism returned. Check
+   that secure noise needs a charge, and that only what has noise is ``answered``.
 6. `ledger.group_privacy` (161): how many steps make up another. Check `Step.steps`.
 7. `ledger.totals` (300): what entries add up to, as `Reading` in `ledger.entries` reads them. Check
    `counts`, which is all of the arithmetic, `in_force`, and what is refused.
@@ -48,8 +48,7 @@ tests/privacy/test_team_ledger.py try. Half an hour more.
    `ledger.moving` (106): there is one ledger at a time.
 
 **What is said.** `statement` (245): what a release says of all this. Check `make_statement`: each
-figure is the account's or the ledger's. `mechanism_record` (86): what each mechanism did, and
-returned.
+figure is the account's or the ledger's.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 

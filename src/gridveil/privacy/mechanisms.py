@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, LedgerError, ReleaseAborted
-from gridveil.privacy.account import Account
+from gridveil.privacy.account import Account, Record
 from gridveil.privacy.exact_numbers import Exact, exact
-from gridveil.privacy.mechanism_record import Record
 from gridveil.privacy.noise import Integers
 from gridveil.privacy.sealed import Range, Sealed, unseal
 from gridveil.privacy.sensitivity import Sensitivity, calibrate_laplace, calibrate_noisy_max

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError, WriteError, reason
-from gridveil.privacy.mechanism_record import Answer, Vector
+from gridveil.privacy.account import Answer, Vector
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
 
 Writer = Callable[[Path], None]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError, reason, show_exact
+from gridveil.privacy.account import Vector
 from gridveil.privacy.adjacency import steps_over
-from gridveil.privacy.mechanism_record import Vector
 from gridveil.privacy.schema import read_json, schema_problems
 from gridveil.privacy.statement import SCHEMA_VERSION, STATEMENT_FILE, Statement
 from gridveil.privacy.words import Level, show_steps
