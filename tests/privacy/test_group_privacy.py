@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from gridveil.errors import InputError
-from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, RELATIVE, Adjacency, blocks_in
-from gridveil.privacy.ledger import Step
+from gridveil.privacy.adjacency import (
+    ALTOGETHER,
+    BLOCKS,
+    ENTRY,
+    RELATIVE,
+    Adjacency,
+    Step,
+    blocks_in,
+)
 from gridveil.privacy.sealed import Range
 
 START = 1_704_067_200 + 86_400 * 300  # a Sunday in October

@@ -13,11 +13,11 @@ from support.making import adjacency, charge, race
 from support.sizes import FULL, PATIENCE
 
 from gridveil.errors import BudgetRefused, InputError, LedgerError, LedgerRefused, LedgerWarning
+from gridveil.privacy.adjacency import Step
 from gridveil.privacy.ledger import (
     Declared,
     Entry,
     Ledger,
-    Step,
     Terms,
     Totals,
     database,

@@ -13,8 +13,8 @@ import pytest
 from support.making import adjacency
 
 from gridveil.errors import InputError, LedgerError
-from gridveil.privacy.adjacency import Adjacency
-from gridveil.privacy.ledger import Ledger, Step, Terms
+from gridveil.privacy.adjacency import Adjacency, Step
+from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.ledger.moving import move
 from gridveil.privacy.sealed import Range
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import gridveil as gv
 from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerRefused
-from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, blocks_in
-from gridveil.privacy.ledger import Ledger, Step
+from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Step, blocks_in
+from gridveil.privacy.ledger import Ledger
 from gridveil.wind.clock import SECONDS, calendar, largest_group, oddities
 from gridveil.wind.queries import records_sensitivity
 

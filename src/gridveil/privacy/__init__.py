@@ -17,8 +17,8 @@ and read in about an hour; to check every line of them by hand takes longer.
 
 **The guarantee.** What is wrong here breaks it.
 
-1. `adjacency` (201): who is a neighbour. Check `blocks_in` and `relative_steps`: all that the
-   ledger needs to compare promises.
+1. `adjacency` (333): who is a neighbour, and how many steps of one promise make up another. Check
+   `blocks_in`, `relative_steps` and `Step.steps`: all that the ledger needs to compare promises.
 2. `sealed` (165): values that can't be looked at. Check that clipping is total, and `unseal`'s
    callers (a test lists them).
 3. `sensitivity` (189): from a bound to a scale. Check ``steps``, ``score_steps``, and every
@@ -30,16 +30,15 @@ and read in about an hour; to check every line of them by hand takes longer.
 
 5. `account` (235): what one release may spend, and did, and what each mechanism returned. Check
    that secure noise needs a charge, and that only what has noise is ``answered``.
-6. `ledger.group_privacy` (161): how many steps make up another. Check `Step.steps`.
-7. `ledger.totals` (300): what entries add up to, as `Reading` in `ledger.entries` reads them. Check
+6. `ledger.totals` (300): what entries add up to, as `Reading` in `ledger.entries` reads them. Check
    `counts`, which is all of the arithmetic, `in_force`, and what is refused.
-8. `ledger.ledger` (321): what is paid for, and charging. Check that the refusals, the sum and the
+7. `ledger.ledger` (321): what is paid for, and charging. Check that the refusals, the sum and the
    new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
 tests/privacy/test_team_ledger.py try. Half an hour more.
 
-9. `ledger.identity` (224): under which name; the fingerprints in it are an aid against second names
+8. `ledger.identity` (224): under which name; the fingerprints in it are an aid against second names
    of the same data, and refuse and warn by public rows alone. `ledger.entries` (374): what is
    written and what it says (`Reading` is for ledgers of version 1), its chain, and the check of the
    whole chain before anything is added. Then the one that you use. SQLite: `ledger.file` (384),
@@ -52,7 +51,7 @@ figure is the account's or the ledger's.
 
 **To be skipped**, and why. None of it opens a seal or draws secure noise.
 
-- `exact_numbers` (61), `ledger.reference_alphas` (76): numbers as people write them. What is read
+- `exact_numbers` (79), `ledger.reference_alphas` (76): numbers as people write them. What is read
   is what is charged, what the noise is for, and what statement and ledger say.
 - `words` (380), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.

@@ -1,4 +1,4 @@
-"""Exact numbers as people write them.
+"""Exact numbers, as people write them and as the ledger does.
 
 What is read here is what is charged, what the noise is for, and what the statement says.
 """
@@ -17,6 +17,7 @@ Exact: TypeAlias = int | float | str | Decimal | Fraction
 """What a user may write for an exact number: ``1``, ``0.1``, ``"1/3"``, ``"15%"``."""
 
 _SHAPE = re.compile(r"\+?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?(/\d{1,30})?\s*%?")
+_RATIONAL = re.compile(r"\d{1,400}(/\d{1,400})?", re.ASCII)
 
 
 def exact(value: Exact, *, name: str, unit: str | None = None) -> Fraction:
@@ -59,3 +60,18 @@ def _parse(value: Exact) -> Fraction | None:
     except (InvalidOperation, ZeroDivisionError):
         return None
     return number / 100 if percent else number
+
+
+def positive(text: str) -> Fraction:
+    """A rational above 0, as the ledger writes it, or `ValueError`."""
+    amount = rational(text)
+    if amount <= 0:
+        raise ValueError
+    return amount
+
+
+def rational(text: str) -> Fraction:
+    """A rational as the ledger writes it: no sign, no exponent that takes a year to expand."""
+    if not _RATIONAL.fullmatch(text):
+        raise ValueError
+    return Fraction(text)

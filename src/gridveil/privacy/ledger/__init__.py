@@ -5,7 +5,6 @@ fall out of step with them: totals are added up anew whenever they are asked for
 """
 
 from gridveil.privacy.ledger.entries import Entry
-from gridveil.privacy.ledger.group_privacy import Step
 from gridveil.privacy.ledger.history import Moment, all_references, history
 from gridveil.privacy.ledger.identity import (
     Hashes,
@@ -31,7 +30,6 @@ __all__ = [
     "Ledger",
     "Moment",
     "Sketch",
-    "Step",
     "Terms",
     "Totals",
     "all_references",

@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gridveil.errors import InputError, LedgerError
-from gridveil.privacy.ledger.group_privacy import Step, positive, rational
+from gridveil.privacy.adjacency import Step
+from gridveil.privacy.exact_numbers import positive, rational
 from gridveil.privacy.ledger.identity import Sketch, checked_name, old_name_key
 from gridveil.privacy.ledger.place import Address
 from gridveil.privacy.ledger.reference_alphas import Declared

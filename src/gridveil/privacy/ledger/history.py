@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from gridveil.privacy.adjacency import Step
 from gridveil.privacy.ledger.entries import Capped, Entry, Reading
-from gridveil.privacy.ledger.group_privacy import Step
 from gridveil.privacy.ledger.reference_alphas import ANY, Declared
 from gridveil.privacy.ledger.totals import Totals
 

@@ -19,7 +19,7 @@ from gridveil.errors import (
     LedgerRefused,
     LedgerWarning,
 )
-from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.adjacency import Adjacency, Step
 from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.ledger.bundle_check import bundle_problems
 from gridveil.privacy.ledger.database import Database
@@ -33,7 +33,6 @@ from gridveil.privacy.ledger.entries import (
     refuse_moved,
 )
 from gridveil.privacy.ledger.file import LedgerFile
-from gridveil.privacy.ledger.group_privacy import Step
 from gridveil.privacy.ledger.identity import (
     Sketch,
     checked_name,

@@ -28,9 +28,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from gridveil.errors import InputError, LedgerRefused, show_exact
-from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
+from gridveil.privacy.adjacency import ENTRY, Adjacency, Step, blocks_in
 from gridveil.privacy.ledger.entries import Aborted, Capped, Charged, Referenced, Released, Said
-from gridveil.privacy.ledger.group_privacy import Step
 from gridveil.privacy.ledger.identity import Known
 from gridveil.privacy.ledger.reference_alphas import ANY, Declared
 
