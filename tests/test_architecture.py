@@ -90,7 +90,6 @@ WIND_ORDER = {
     ),
     "methods": (
         "base",
-        "choice",
         "laplace",
         "wpo",
         "tuned_estimate",

@@ -6,7 +6,6 @@ import pytest
 import gridveil as gv
 from gridveil.wind import ArrayRows, fit_features
 from gridveil.wind.demo import demo_records
-from gridveil.wind.methods.choice import curve_error
 
 CAPACITY, RUNS = 2750, 6
 
@@ -31,5 +30,5 @@ def test_the_expected_error_of_the_curve_is_about_what_is_measured(rows, epsilon
     measured = float(np.sqrt(np.mean(squares)))
     expected = plan.prepared.curve
     assert measured / 1.6 < expected < 1.6 * measured
-    assert curve_error(plan.fits, plan.guarantee, plan.prepared) > 2.5 * measured
+    assert plan.prepared.curve_error(plan.fits, plan.guarantee) > 2.5 * measured
     assert f"off by about {expected:.1%} of capacity" in plan.assumed["accuracy"]

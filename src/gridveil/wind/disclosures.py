@@ -20,7 +20,6 @@ from gridveil.wind.clock import oddities
 from gridveil.wind.features import Features, uncovered
 from gridveil.wind.methods import Method, Synthetic
 from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task
-from gridveil.wind.methods.choice import curve_error, useless
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit
 
@@ -55,7 +54,7 @@ def assumed(
     dropped = f"{records.dropped:,} more left out, since values are missing"
     count = len(records.groups)
     named = f"{count:,}, by '{records.turbine}'" if count > 1 else f"one, by '{records.turbine}'"
-    error = curve_error(fits, guarantee, prepared)
+    error = prepared.curve_error(fits, guarantee)
     found = {
         "private": f"'{records.power_column}' in {records.unit}, from 0 to the capacity {size} "
         f"{records.unit}; values outside count as the nearer end",
@@ -98,8 +97,7 @@ def unusual(
         *_speeds(records),
         *_step(guarantee),
         *_features(records, features),
-        *useless(fits, guarantee, prepared),
-        *prepared.doubts(guarantee),
+        *prepared.doubts(fits, guarantee),
     )
 
 

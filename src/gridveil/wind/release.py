@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import GridveilError, InputError, reason, wrong_type
+from gridveil.errors import GridveilError, InputError, reason, show_exact, wrong_type
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ENTRY, Adjacency, blocks_in
 from gridveil.privacy.exact_numbers import Exact
@@ -33,7 +33,6 @@ from gridveil.wind.disclosures import assumed, make_facts, unusual
 from gridveil.wind.features import Features
 from gridveil.wind.methods import BY_NAME, Method, Synthetic
 from gridveil.wind.methods.base import Guarantee, Outcome, Prepared, Task, clipped
-from gridveil.wind.methods.choice import AUTO, advice, choose
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit, default_features, fit_records
 from gridveil.wind.report import Made, loading_snippets, series_section, wind_section
@@ -41,6 +40,11 @@ from gridveil.wind.report import Made, loading_snippets, series_section, wind_se
 Vector = NDArray[np.float64]
 METHODS = tuple(BY_NAME)
 """Names of the methods."""
+AUTO = "auto"
+"""The name that stands for the method that `choose` picks."""
+
+_GOOD = 0.01  # an error of the curve, as a share of capacity
+_MANY = 500
 
 
 class WindRelease(Release):
@@ -263,6 +267,35 @@ def plan(
     prepared = chosen_method.prepare(fits, guarantee)
     prepared.check(guarantee)
     return WindPlan(records, chosen_method, adjacency, guarantee, chosen, fits, prepared, why)
+
+
+def choose(rows: int, guarantee: Guarantee, largest: int) -> tuple[str, str]:
+    """Choose the method that suits these public numbers; return its name and the reason.
+
+    Parameters
+    ----------
+    rows, largest
+        The number of all records, and that of the largest turbine.
+    guarantee
+        The guarantee.
+    """
+    unit, alpha = guarantee.unit, show_exact(guarantee.alpha)
+    if unit != "record":
+        if guarantee.curve_error(largest, 10) < _GOOD:
+            why = f"noise on every record for a whole {unit} leaves the curve within {_GOOD:.0%}"
+            return "tuned", why
+        return "synthetic", f"noise on every record for a whole {unit} would drown the curve"
+    if guarantee.alpha == 1 and rows >= _MANY:
+        return "synthetic", f"there are {rows:,} records, each protected over its whole range"
+    return "tuned", f"there are {rows:,} records, each protected for steps of {alpha} of capacity"
+
+
+def advice(method: str, rows: int, guarantee: Guarantee, largest: int) -> str | None:
+    """Return a note for the plan if the other of "tuned" and "synthetic" would suit better."""
+    best, why = choose(rows, guarantee, largest)
+    if method == best or method not in ("tuned", "synthetic"):
+        return None
+    return f"{method}, although public numbers favour {best} ({why}); --method auto takes {best}"
 
 
 def _groups(

@@ -32,6 +32,10 @@ Progress = Callable[[str], None]
 Shares = tuple[Fraction, Fraction, Fraction]
 """Shares of epsilon: for the records, for the loss or the spread, for the weights."""
 
+_USELESS = 0.5  # an error of the curve, as a share of capacity
+FEW = 100
+"""With fewer records than this nobody expects an accurate curve, so there is no warning."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -51,6 +55,16 @@ class Guarantee:
     alpha: Fraction
     unit: str = "record"
     group: int = 1
+
+    def curve_error(self, rows: int, features: int) -> float:
+        """Predict the error of a curve with this many features from noise on every record.
+
+        A record's noise has a variance of twice its scale squared, and the curve is an average: the
+        variance of the fit, averaged over all records, is that of a record times features over
+        records.
+        """
+        scale = float(self.alpha * self.group / self.epsilon)
+        return float(np.sqrt(2 * features / max(rows, 1))) * scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +170,30 @@ class Prepared:
         # Shares for the records, for the loss or the spread, for the weights.
         return {"epsilon_shares": [show_exact(share) for share in self.shares]}
 
-    def doubts(self, guarantee: Guarantee) -> list[str]:
+    def curve_error(self, fits: Sequence[Fit], guarantee: Guarantee) -> float | None:
+        """Predict the curve's error for the largest turbine, as a share of capacity.
+
+        It counts the noise on every record; None for a method that puts no noise on records.
+        """
+        share = float(self.shares[0])
+        if not share:
+            return None
+        fit = max(fits, key=lambda one: one.rows)
+        return guarantee.curve_error(fit.rows, fit.features.width) / share
+
+    def doubts(self, fits: Sequence[Fit], guarantee: Guarantee) -> list[str]:
         """Return a sentence for each problem that the method predicts from public numbers."""
-        return []
+        error = self.curve_error(fits, guarantee)
+        if error is None or error < _USELESS or max(one.rows for one in fits) < FEW:
+            return []
+        many = guarantee.group > 1
+        group = f", for the {guarantee.group:,} records of a {guarantee.unit}" if many else ""
+        return [
+            f"Noise on every record{group} will leave the power curve unknown by about "
+            f"{error:,.0%} of capacity: the release will tell next to nothing. What would work: "
+            "the method synthetic (it needs a column of times to protect more than a record), a "
+            "smaller alpha or unit, or more epsilon."
+        ]
 
     def asked(self, fits: Sequence[Fit], guarantee: Guarantee) -> Sequence[Asked]:
         """List the queries, with the scale of their noise as far as it is known."""

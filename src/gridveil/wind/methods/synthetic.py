@@ -17,6 +17,7 @@ import numpy as np
 from gridveil.errors import GridveilError, InputError, show_exact
 from gridveil.release.plan import Asked
 from gridveil.wind.methods.base import (
+    FEW,
     Guarantee,
     Method,
     Outcome,
@@ -25,7 +26,6 @@ from gridveil.wind.methods.base import (
     Task,
     slices,
 )
-from gridveil.wind.methods.choice import FEW
 from gridveil.wind.reference_curves import Reference
 from gridveil.wind.regression import Fit
 from gridveil.wind.synthetic.ask_queries import Inquiry
@@ -59,7 +59,7 @@ class Questions(Prepared):
             "epsilon_shares": {name: show_exact(part / self.epsilon) for name, part in parts},
         }
 
-    def doubts(self, guarantee: Guarantee) -> list[str]:
+    def doubts(self, fits: Sequence[Fit], guarantee: Guarantee) -> list[str]:
         """See `Prepared.doubts`."""
         rows, unit = int(self.farm.counts.sum()), guarantee.unit
         if self.agenda.unknown < _FEW_BLOCKS or rows < FEW:
