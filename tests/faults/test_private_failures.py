@@ -162,7 +162,7 @@ def test_a_later_release_lists_the_abort(ledger, monkeypatch, tmp_path):
 
 PUBLIC = [
     ("tuned", "gridveil.wind.methods.tuned.restore_closely", "none"),
-    ("tuned", "gridveil.wind.restoration.restore.project", "singular"),
+    ("tuned", "gridveil.wind.restoration.projection.project", "singular"),
     ("tuned", "gridveil.wind.methods.tuned.estimate_weights", "singular"),
     ("tuned", "gridveil.wind.methods.tuned.estimate_loss", "value"),
     ("tuned", "gridveil.wind.methods.tuned.estimate_spread", "overflow"),

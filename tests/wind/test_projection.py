@@ -6,7 +6,7 @@ import pytest
 
 from gridveil.wind.features import RBF
 from gridveil.wind.regression import fit_features
-from gridveil.wind.restoration.restore import restore_closely
+from gridveil.wind.restoration.projection import restore_closely
 from gridveil.wind.rows import ArrayRows
 
 

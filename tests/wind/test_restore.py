@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from support.sizes import FULL
 
 from gridveil.wind.features import RBF, Columns
-from gridveil.wind.restoration.passes import whiten
-from gridveil.wind.restoration.restore import Restoration, restore
+from gridveil.wind.restoration.passes import Restoration, whiten
+from gridveil.wind.restoration.restore import restore
 from gridveil.wind.restoration.small_problem import Target, solve_whole
 from gridveil.wind.rows import ArrayRows, BlockRows, DaskRows, Rows
 

@@ -25,7 +25,8 @@ from gridveil.release.plan import Asked
 from gridveil.wind.queries import Query, records_sensitivity, spread_query
 from gridveil.wind.records import Records
 from gridveil.wind.regression import Fit
-from gridveil.wind.restoration.restore import Restoration, restore
+from gridveil.wind.restoration.passes import Restoration
+from gridveil.wind.restoration.restore import restore
 
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]

@@ -1,4 +1,4 @@
-"""Passes over the rows for the restoration: compute a basis, then sums at a point.
+"""Passes over the rows for the restorations: a basis, sums at a point, and the records there.
 
 **The basis.** In it ridge regression is a projection: `beta = W z`, `z = W'X'y`. With
 `W'(X'X + lam I)W = I` the weights of `y` are `W (XW)'y` and the residual is `y - XW z`.
@@ -17,11 +17,12 @@ optimum of the restoration every free row satisfies
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gridveil.wind.rows import Rows, total
 
@@ -32,6 +33,9 @@ Floats = NDArray[np.float64]
 POOR, WEAK = 1e-7, 1e-4
 # Below this share of data a direction is a rounding error: a zero or exactly collinear feature.
 EMPTY = 1e-20
+
+CERTIFIED = 1e-6
+"""At most this gap counts as proved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +174,73 @@ class Sums:
     k2: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Restoration:
+    """Restored records, as a rule that yields them block by block, and how good they are.
+
+    Attributes
+    ----------
+    objective
+        Value of the restoration's objective.
+    gap
+        Proved: no feasible records have an objective lower by more than this share of it (of
+        `objective - max(-lbar, 0)`, the part that records can change).
+    passes
+        Passes over the rows.
+    solver
+        `"streaming"`, or `"clarabel ..."` if the fallback was needed.
+    loss, weights
+        Regression loss and weights of the restored records.
+    rows
+        Number of records.
+    """
+
+    objective: float
+    gap: float
+    passes: int
+    solver: str
+    loss: float
+    weights: Floats
+    rows: int
+    _W: Floats = field(repr=False)
+    _rule: Point | Floats = field(repr=False)
+
+    @property
+    def certified(self) -> bool:
+        """Whether the proved gap is at most 1e-6."""
+        return self.gap <= CERTIFIED
+
+    def __repr__(self) -> str:
+        return (
+            f"Restoration({self.rows:,} rows, objective {self.objective:.6g}, gap {self.gap:.1e}, "
+            f"loss {self.loss:.6g}, {self.passes} passes, {self.solver})"
+        )
+
+    def records(self, rows: Rows) -> Iterator[Floats]:
+        """Yield the restored power of every block of the rows that were restored, in order."""
+        if isinstance(self._rule, Point):
+            yield from rows.map(partial(_records, W=self._W, point=self._rule))
+            return
+        start = 0
+        for size in rows.map(_length):
+            yield self._rule[start : start + size]
+            start += size
+
+
+def wanted_weights(rows: Rows, loss: float, weights: ArrayLike) -> Floats:
+    """Check the loss and the weights that records should have, and return the weights."""
+    if not math.isfinite(loss):
+        raise ValueError(f"loss is {loss}; give a finite number")
+    bbar = np.asarray(weights, dtype=np.float64)
+    if bbar.shape != (rows.features.width,):
+        raise ValueError(
+            f"weights have shape {bbar.shape}, but there are {rows.features.width} features"
+        )
+    if not np.isfinite(bbar).all():
+        raise ValueError("weights are not all finite")
+    return bbar
+
+
 def noisy_moments(rows: Rows, W: Floats) -> tuple[Floats, float, bool]:
     """Compute `c0 = Xt'y0`, `||y0||` and whether any of `y0` is outside the box, in one pass."""
     c0, square, outside = total(rows.map(partial(_noisy_moments, W=W)))
@@ -285,3 +356,11 @@ def _audit(
     left = y - xt @ z
     box = np.where(g > 0, g * y, g * (y - 1)).sum()
     return np.array(box), np.array(d @ d), np.array(left @ left), xt.T @ y
+
+
+def _records(X: Floats, y0: Floats, W: Floats, point: Point) -> Floats:
+    return point.records(X @ W, y0)
+
+
+def _length(X: Floats, y0: Floats) -> int:
+    return len(X)

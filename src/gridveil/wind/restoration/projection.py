@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from gridveil.wind.restoration.passes import Point, Whitening
+from gridveil.wind.restoration.passes import Point, Restoration, Whitening, wanted_weights
 from gridveil.wind.rows import Rows, total
 
 Floats = NDArray[np.float64]
@@ -82,6 +82,53 @@ class _At:
     primal: float
     away2: float
     z: Floats
+
+
+def restore_closely(
+    rows: Rows,
+    *,
+    loss: float,
+    weights: ArrayLike,
+    slack: ArrayLike,
+    whitening: Whitening,
+    price: float,
+) -> Restoration | None:
+    """Restore noisy records to a loss, and to weights as close as they are known.
+
+    This uses least squares instead of the norms of `restore`, and the weights' own uncertainty. The
+    objective is half of ``||y - y0||^2 + e'S^-1 e``, where ``e`` is the miss of the weights.
+
+    Parameters
+    ----------
+    rows
+        Public columns with the noisy records, whose loss should exceed the wanted one.
+    loss, weights
+        The loss and weights that the restored records should have.
+    slack
+        ``S``, ``(p, p)``: how far the weights may be missed, in squares of records' distance.
+    whitening
+        The basis of the same rows.
+    price
+        The start of the search for the price of the loss: 0 or more.
+
+    Returns
+    -------
+    The restoration, or None if no records in the box have this loss about these weights, or if
+    they were not found for numerical reasons.
+    """
+    bbar = wanted_weights(rows, loss, weights)
+    matrix = np.asarray(slack, dtype=np.float64)
+    try:
+        found = project(rows, whitening, loss=loss, weights=bbar, slack=matrix, price=price)
+    except np.linalg.LinAlgError:
+        found = None
+    if found is None:
+        return None
+    reached = whitening.W @ found.z
+    return Restoration(
+        found.objective, found.gap, found.passes, "streaming, least squares", found.loss, reached,
+        whitening.rows, whitening.W, found.point,
+    )  # fmt: skip
 
 
 def project(

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gridveil.wind.restoration.passes import Point, Sums, Whitening, length
+from gridveil.wind.restoration.passes import CERTIFIED, Point, Sums, Whitening, length
 
 Floats = NDArray[np.float64]
 EPS = float(np.finfo(float).eps)
@@ -170,7 +170,6 @@ def _root(J: Floats) -> tuple[Floats, Floats]:
 
 
 VERSION = f"clarabel {clarabel.__version__}"
-CERTIFIED = 1e-6
 # The whole problem is ill-scaled if prices differ by many orders of magnitude.  Attempts, until
 # one is certified: power of gy that multiplies the objective (over gy), solver's tolerance.
 ATTEMPTS = ((0.0, 1e-12), (0.5, 1e-12), (1.0, 1e-12), (0.0, 1e-9), (0.5, 1e-9))
