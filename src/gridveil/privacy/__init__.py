@@ -32,7 +32,7 @@ and read in about an hour; to check every line of them by hand takes longer.
    that secure noise needs a charge, and that only what has noise is ``answered``.
 6. `ledger.totals` (300): what entries add up to, as `Reading` in `ledger.entries` reads them. Check
    `counts`, which is all of the arithmetic, `in_force`, and what is refused.
-7. `ledger.ledger` (321): what is paid for, and charging. Check that the refusals, the sum and the
+7. `ledger.ledger` (345): what is paid for, and charging. Check that the refusals, the sum and the
    new entry are inside one transaction.
 
 **Keeping it.** What is wrong here could lose a charge in a crash or a race: tests/faults and
@@ -57,7 +57,7 @@ figure is the account's or the ledger's.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
 - `ledger.history` (60): what was spent when.
 - `ledger.place` (172): where the ledger is, without its password.
-- `ledger.bundle_check` (47), `ledger.export` (87): checks after the fact.
+- `ledger.export` (87): for checks after the fact.
 
 The names in ``__all__`` are for whoever builds a mechanism of their own; the modules are internal.
 """

@@ -21,7 +21,6 @@ from gridveil.errors import (
 )
 from gridveil.privacy.adjacency import Adjacency, Step
 from gridveil.privacy.exact_numbers import Exact, exact
-from gridveil.privacy.ledger.bundle_check import bundle_problems
 from gridveil.privacy.ledger.database import Database
 from gridveil.privacy.ledger.entries import (
     VERSION,
@@ -263,8 +262,26 @@ class Ledger:
     def bundle_problems(
         self, recorded: dict[str, Any], statement_sha256: str | None = None
     ) -> list[str]:
-        """What is wrong between this ledger and a bundle, by what its statement says of it."""
-        return bundle_problems(self._store, recorded, statement_sha256)
+        """What is wrong between this ledger and a bundle, by what its statement says of it.
+
+        It finds a tail that was cut off, or an older copy. The digest is that of the statement's
+        file, to be compared with the one that was released.
+        """
+        if recorded.get("ledger") != self.id:
+            return ["the bundle was charged to another ledger"]
+        number = recorded.get("entry")
+        found = self._store.hash_of(number)
+        if found is None:
+            return [
+                f"entry {number}, which the bundle was charged to, is not in the ledger: its "
+                "tail was cut off or an older copy was put back"
+            ]
+        if found != recorded.get("hash"):
+            return [f"entry {number} is not the one that the bundle was charged to"]
+        released = [] if self.problems() else self._released(number)
+        if statement_sha256 is not None and released and statement_sha256 not in released:
+            return ["its statement is not the one that was released"]
+        return []
 
     def __repr__(self) -> str:
         try:
@@ -272,6 +289,14 @@ class Ledger:
         except LedgerError:
             state = "damaged"
         return f"Ledger({str(self.place)!r}, {state})"
+
+    def _released(self, charge: object) -> list[object]:
+        """The digests of the statements that were released for a charge."""
+        return [
+            entry.body.get("statement")
+            for entry in self.entries()
+            if entry.kind == "release" and entry.body.get("charge") == charge
+        ]
 
     def _note(self, kind: str, charge: Charge, body: dict[str, Any]) -> None:
         self.write(lambda book: book.append(kind, charge.dataset, body))
