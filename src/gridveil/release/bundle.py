@@ -188,7 +188,7 @@ def write_bundle(
         complete = statement.with_files(digests)
         (partial / STATEMENT_FILE).write_bytes(complete.to_json().encode())
         for path in (*partial.iterdir(), partial):
-            _synchronise(path)
+            synchronise(path)
         placed = _place(partial, target, force=force)
     except BaseException as problem:
         shutil.rmtree(partial, ignore_errors=True)
@@ -197,7 +197,7 @@ def write_bundle(
         raise
     # In its place, whatever happens from here on: at worst a power cut takes it away again.
     with contextlib.suppress(OSError):
-        _synchronise(placed.parent)
+        synchronise(placed.parent)
     return placed, complete
 
 
@@ -310,10 +310,11 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _synchronise(path: Path) -> None:
+def synchronise(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk; on Windows a file only."""
     if os.name == "nt" and path.is_dir():
         return
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gridveil.errors import GridveilError, InputError
+from gridveil.release.bundle import synchronise
 from gridveil.studies.study_plan import Measures, Plan, Run
 
 HEADER_FILE = "study.json"
@@ -206,19 +207,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file under another name, synchronise it, and rename it to its own."""
     partial = path.with_name(f"{path.name}.partial")
     write(partial)
-    _synchronise(partial)
+    synchronise(partial)
     partial.replace(path)
-    _synchronise(path.parent)
-
-
-def _synchronise(path: Path) -> None:
-    if os.name == "nt" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    synchronise(path.parent)
 
 
 def _hold(folder: Path) -> int | None:
