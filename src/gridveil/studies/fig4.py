@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.studies import figure_style
-from gridveil.studies.grid_case import COLOURS, NAMES, Case, GridWorld, make_case
-from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.grid_case import COLOURS, NAMES, Case, GridStudy, GridWorld
+from gridveil.studies.study_plan import Cell, Measures
 from gridveil.studies.summary_text import band, table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fig4(Study):
+class Fig4(GridStudy):
     """Distributions of the released capacity of a line across runs.
 
     Parameters
@@ -57,17 +57,13 @@ class Fig4(Study):
 
     def prepare(self) -> Case:
         """Make the paper's network and models."""
-        case = make_case("rts96-paper", self.models, self.data_seed)
+        case = super().prepare()
         count = len(case.network.branches)
         if not 1 <= self.line <= count:
             raise InputError(
                 f"There is no line {self.line}.", remedy=f"Take one from 1 to {count}."
             )
         return case
-
-    def world(self, shared: Case) -> GridWorld:
-        """Prepare the case for releases."""
-        return GridWorld(shared)
 
     def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
         """Make one release."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.studies import figure_style
-from gridveil.studies.grid_case import MEASURES, NAMES, Case, GridWorld, make_case
-from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.grid_case import NAMES, Case, GridStudy
+from gridveil.studies.study_plan import Cell
 from gridveil.studies.summary_text import band, failures, table
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ _ROWS = {
 
 
 @dataclass(frozen=True)
-class Fig5(Study):
+class Fig5(GridStudy):
     """Share of infeasible models and mean cost error against T, for several alphas."""
 
     name = "fig5"
-    measures: ClassVar = MEASURES
 
     alphas: tuple[float, ...] = (5.0, 15.0, 30.0)
     rounds: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
@@ -46,18 +45,6 @@ class Fig5(Study):
             for alpha in self.alphas
             for rounds in ((0,) if version == "certified" else self.rounds)
         ]
-
-    def prepare(self) -> Case:
-        """Make the paper's network and models."""
-        return make_case("rts96-paper", self.models, self.data_seed)
-
-    def world(self, shared: Case) -> GridWorld:
-        """Prepare the case for releases."""
-        return GridWorld(shared)
-
-    def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
-        """Make one release, and measure it."""
-        return world.compare(world.release(cell, seed))
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
         """Draw one column of panels per version, one line per alpha."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,8 +83,14 @@ def mean_and_band(
     axes.plot(place, means, marker=marker, markersize=3.2, color=colour, label=label)
 
 
-def epsilon_axis(axes: Axes, epsilons: Sequence[float]) -> None:
-    """Make x a logarithmic axis with these epsilons as ticks, and start y at 0."""
+def frontier(
+    axes: Axes, alphas: Sequence[float], epsilons: Sequence[float], *,
+    runs: Mapping[tuple[float, float], NDArray[np.float64]], label: Callable[[float], str],
+) -> None:  # fmt: skip
+    """Draw an error against epsilon on a logarithmic axis, a line and a band for each alpha."""
+    for alpha, colour, marker in zip(alphas, shades(len(alphas)), MARKS, strict=False):
+        some = [runs[alpha, epsilon] for epsilon in epsilons]
+        mean_and_band(axes, epsilons, some, colour=colour, label=label(alpha), marker=marker)
     axes.set_xscale("log")
     axes.set_xticks(list(epsilons), [f"{epsilon:g}" for epsilon in epsilons])
     axes.minorticks_off()
@@ -126,7 +132,7 @@ __all__ = [
     "ORANGE",
     "PAGE",
     "PURPLE",
-    "epsilon_axis",
+    "frontier",
     "mean_and_band",
     "panels",
     "save_figure",

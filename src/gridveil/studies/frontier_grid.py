@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.studies import figure_style
-from gridveil.studies.grid_case import MEASURES, NAMES, UNSEEN_MEASURES, Case, GridWorld, make_case
-from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.grid_case import MEASURES, NAMES, UNSEEN_MEASURES, Case, GridStudy, make_case
+from gridveil.studies.study_plan import Cell
 from gridveil.studies.summary_text import listed, table
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PANELS = {
 
 
 @dataclass(frozen=True)
-class FrontierGrid(Study):
+class FrontierGrid(GridStudy):
     """Errors of a release of capacities against epsilon, for several alphas, on a public network.
 
     Parameters
@@ -64,38 +64,23 @@ class FrontierGrid(Study):
         """Make the public network, and models of it."""
         return make_case(self.source, self.models, self.data_seed, self.spread)
 
-    def world(self, shared: Case) -> GridWorld:
-        """Prepare the case for releases."""
-        return GridWorld(shared)
-
-    def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
-        """Make one release, and measure it on its models and on others."""
-        return world.compare(world.release(cell, seed), unseen=True)
-
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
         """Draw three errors against epsilon, one line per alpha."""
+        settings = [(alpha, epsilon) for alpha in self.alphas for epsilon in self.epsilons]
         with figure_style.style():
             figure, axes = figure_style.panels(
                 1, 3, width=figure_style.PAGE, height=2.4, sharex=True
             )
             for panel, (measure, (title, unit)) in zip(axes[0], _PANELS.items(), strict=True):
-                for alpha, colour, marker in zip(
+                figure_style.frontier(
+                    panel,
                     self.alphas,
-                    figure_style.shades(len(self.alphas)),
-                    figure_style.MARKS,
-                    strict=False,
-                ):
-                    figure_style.mean_and_band(
-                        panel,
-                        self.epsilons,
-                        [self._values(table, alpha, e, measure) for e in self.epsilons],
-                        colour=colour,
-                        label=f"$\\alpha$ = {alpha:g} MW",
-                        marker=marker,
-                    )
+                    self.epsilons,
+                    runs={at: self._values(table, *at, measure) for at in settings},
+                    label=lambda alpha: f"$\\alpha$ = {alpha:g} MW",
+                )
                 panel.set_title(title, loc="left")
                 panel.set_ylabel(unit)
-                figure_style.epsilon_axis(panel, self.epsilons)
             handles, labels = axes[0, 0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         return figure

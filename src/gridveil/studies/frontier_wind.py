@@ -85,30 +85,24 @@ class FrontierWind(Study):
     def draw(self, table: pd.DataFrame, shared: Turbine) -> Figure:
         """Draw three errors against epsilon, one line per alpha."""
         world = WindWorld(shared)
+        errors = {
+            (alpha, e): self._errors(table, alpha, e, world)
+            for alpha in self.alphas
+            for e in self.epsilons
+        }
         with figure_style.style():
             figure, axes = figure_style.panels(
                 1, 3, width=figure_style.PAGE, height=2.4, sharex=True
             )
             for panel, (measure, title) in zip(axes[0], _PANELS.items(), strict=True):
-                for alpha, colour, marker in zip(
+                figure_style.frontier(
+                    panel,
                     self.alphas,
-                    figure_style.shades(len(self.alphas)),
-                    figure_style.MARKS,
-                    strict=False,
-                ):
-                    figure_style.mean_and_band(
-                        panel,
-                        self.epsilons,
-                        [
-                            100 * self._errors(table, alpha, e, world)[measure]
-                            for e in self.epsilons
-                        ],
-                        colour=colour,
-                        label=f"$\\alpha$ = {of_capacity(alpha)}",
-                        marker=marker,
-                    )
+                    self.epsilons,
+                    runs={at: 100 * one[measure] for at, one in errors.items()},
+                    label=lambda alpha: f"$\\alpha$ = {of_capacity(alpha)}",
+                )
                 panel.set_title(title, loc="left")
-                figure_style.epsilon_axis(panel, self.epsilons)
             axes[0, 0].set_ylabel("% of capacity")
             axes[0, 1].set_ylabel("% of the real loss")
             axes[0, 2].set_ylabel("% of capacity")

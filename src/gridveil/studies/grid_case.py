@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.release import GridPlan, plan
 from gridveil.privacy.exact_numbers import exact
 from gridveil.studies.figure_style import BLUE, GREEN, ORANGE, PURPLE
-from gridveil.studies.study_plan import Cell
+from gridveil.studies.study_plan import Cell, Measures, Study
 
 Floats = NDArray[np.float64]
 
@@ -270,6 +270,27 @@ MEASURES = {
 """The measures of `GridWorld.compare`: percent, percent, MW, $/MWh, percent, and rounds."""
 
 UNSEEN_MEASURES = {"unseen_infeasible": pa.float64(), "unseen_cost_error": pa.float64()}
+
+
+class GridStudy(Study):
+    """Releases of the paper's network and models; other models are measured if it names them."""
+
+    measures: ClassVar = MEASURES
+
+    models: int
+    data_seed: int
+
+    def prepare(self) -> Case:
+        """Make the paper's network and models."""
+        return make_case("rts96-paper", self.models, self.data_seed)
+
+    def world(self, shared: Case) -> GridWorld:
+        """Prepare the case for releases."""
+        return GridWorld(shared)
+
+    def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
+        """Make one release, and measure it."""
+        return world.compare(world.release(cell, seed), unseen=self.measures != MEASURES)
 
 
 def _prices(found: Solutions) -> Floats:

@@ -15,11 +15,11 @@ from gridveil.studies.grid_case import (
     NAMES,
     UNSEEN_MEASURES,
     Case,
+    GridStudy,
     GridWorld,
-    make_case,
 )
 from gridveil.studies.noise_verdicts import grid_verdicts, verdict_table
-from gridveil.studies.study_plan import Cell, Measures, Study
+from gridveil.studies.study_plan import Cell
 from gridveil.studies.summary_text import band, failures, table
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _PANELS = {
 
 
 @dataclass(frozen=True)
-class HonestGrid(Study):
+class HonestGrid(GridStudy):
     """Errors at the same settings with the published noise, with correct noise, and certified."""
 
     name = "honest-grid"
@@ -62,18 +62,6 @@ class HonestGrid(Study):
             for version in VERSIONS
             for alpha in self.alphas
         ]
-
-    def prepare(self) -> Case:
-        """Make the paper's network and models."""
-        return make_case("rts96-paper", self.models, self.data_seed)
-
-    def world(self, shared: Case) -> GridWorld:
-        """Prepare the case for releases."""
-        return GridWorld(shared)
-
-    def run(self, world: GridWorld, cell: Cell, seed: int) -> Measures:
-        """Make one release, and measure it on its models and on others."""
-        return world.compare(world.release(cell, seed), unseen=True)
 
     def draw(self, table: pd.DataFrame, shared: Case) -> Figure:
         """Draw four measures: means as dots, 90% of the runs as whiskers."""
