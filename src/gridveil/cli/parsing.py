@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,29 +81,27 @@ def alpha(text: str) -> str | dict[str, str]:
     """One alpha, or one for each parameter: ``30``, ``capacity=30,cost=1``."""
     if "=" not in text:
         return text
-    found = {}
-    for one in text.split(","):
-        name, equals, value = (part.strip() for part in one.partition("="))
-        if not (name and equals and value) or name in found:
-            raise InputError(
-                f"--alpha has {text!r}, and needs one alpha for each parameter.",
-                remedy="Write --alpha 30, or --alpha capacity=30,cost=1.",
-            )
-        found[name] = value
-    return found
+    pairs = [one.partition("=") for one in text.split(",")]
+    return _alphas(text, pairs, "one alpha for each parameter", "30, or --alpha capacity=30,cost=1")
 
 
 def steps(text: str) -> str | dict[str, str]:
     """Like `alpha`, or one for each public class: ``380kV:100,kind=transformer:50,others:20``."""
     if ":" not in text:
         return alpha(text)
-    found = {}
-    for one in text.split(","):
-        name, colon, value = (part.strip() for part in one.rpartition(":"))
-        if not (name and colon and value) or name in found:
+    pairs = [one.rpartition(":") for one in text.split(",")]
+    return _alphas(text, pairs, "a step for each class", "380kV:100,110kV:20,others:10")
+
+
+def _alphas(
+    text: str, pairs: Iterable[tuple[str, str, str]], needs: str, example: str
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, value = (part.strip() for part in pair)
+        if not (name and sign and value) or name in found:
             raise InputError(
-                f"--alpha has {text!r}, and needs a step for each class.",
-                remedy="Write --alpha 380kV:100,110kV:20,others:10.",
+                f"--alpha has {text!r}, and needs {needs}.", remedy=f"Write --alpha {example}."
             )
         found[name] = value
     return found
