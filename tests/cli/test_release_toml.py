@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from gridveil.auditing.triangle_network import triangle_text
 from gridveil.cli import release_toml
 from gridveil.cli.commands import app
+from gridveil.cli.release_orders import parameters_of
 from gridveil.grid.methods import METHODS
 from gridveil.grid.series.options import METHODS as SERIES
 from gridveil.wind.methods import BY_NAME
@@ -47,7 +48,7 @@ def write(path, **values):
 @pytest.mark.parametrize("kind", release_toml.KINDS)
 def test_the_keys_are_the_options_of_the_command(kind):
     """A new option must be seen here: whether it goes into the statement is for a person to say."""
-    keys = set(release_toml.parameters_of(release_toml.release_command(kind)))
+    keys = set(parameters_of(release_toml.release_command(kind)))
     owners = {"data", "output", "ledger", "dataset", "distinct"}
     assert owners <= keys
     assert not keys & {"yes", "dry_run", "json", "quiet", "force", "help"}

@@ -43,11 +43,11 @@ from gridveil.cli.release_orders import (
     DryRunOption,
     Order,
     YesOption,
-    read_options,
     takes_options_of,
 )
 from gridveil.grid.methods import METHODS
 from gridveil.grid.series.options import METHODS as SERIES
+from gridveil.release.options import read_options
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation

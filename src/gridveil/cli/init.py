@@ -11,16 +11,8 @@ import typer
 
 from gridveil.cli.console import out, plain
 from gridveil.cli.parsing import BUILT_IN
-from gridveil.cli.release_toml import (
-    DATA,
-    FILE,
-    KINDS,
-    OWNERS,
-    file_text,
-    help_of,
-    parameters_of,
-    release_command,
-)
+from gridveil.cli.release_orders import DATA, OWNERS, parameters_of
+from gridveil.cli.release_toml import FILE, KINDS, file_text, help_of, release_command
 from gridveil.errors import InputError, reason
 
 # What is asked, in this order; everything else can be added to the file.

@@ -1,4 +1,7 @@
-"""What both release commands do: plan, ask if it is unusual, charge, run, write, say what it cost.
+"""What both release commands are told, and what they do.
+
+They plan, ask if it is unusual, charge, run, write, and say what it cost. What was typed, but for
+paths and names of the ledger, goes into the statement; `release_toml` keeps it in a file.
 
 `Order.carry_out` calls back into its command to plan and to say what was released. An audit may
 listen: whoever calls the commands from Python passes a noise source in click's context,
@@ -26,9 +29,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from gridveil.cli.console import err, out, plain, print_json, steps
-from gridveil.cli.release_toml import public_part
 from gridveil.errors import InputError, LedgerWarning, PlanWarning, show_exact
-from gridveil.release.options import About, Options, show_value
+from gridveil.release.options import Methods, described, flags_of
 
 if TYPE_CHECKING:
     from gridveil.privacy.account import Account
@@ -296,9 +298,49 @@ def _kept(inputs: Sequence[Path | str], ledger: Path | str | None) -> list[Path]
     return [*files, place] if isinstance(place, Path) else files
 
 
-# -- options of the methods ----------------------------------------------------------------------
+# -- what was typed ------------------------------------------------------------------------------
 
-Methods = Mapping[str, type[Options]]
+DATA = "data"
+# Said on the command line each time, and no part of what is released.
+_SPOKEN = ("help", "yes", "dry_run", "json", "quiet", "force")
+OWNERS = (
+    *(DATA, "output", "ledger", "dataset", "distinct", "population", "series"),
+    *("snapshot", "snapshots", "contingencies"),
+)
+"""The owner's own: paths, and names in the ledger. The rest goes into the statement."""
+
+
+def parameters_of(command: Any) -> dict[str, Any]:
+    """The command's parameters by their keys in a file: ``range`` for ``--range``."""
+    found = {}
+    for one in command.params:
+        key = DATA if one.param_type_name == "argument" else _key(one)
+        if key not in _SPOKEN:
+            found[key] = one
+    return found
+
+
+def _key(option: Any) -> str:
+    long = next(text for text in option.opts if text.startswith("--"))
+    return str(long.removeprefix("--").replace("-", "_"))
+
+
+def public_part(kind: str, context: Any) -> dict[str, Any]:
+    """What was typed for a release, without what is the owner's own: paths and ledger names."""
+    found: dict[str, Any] = {"kind": kind}
+    for name, one in parameters_of(context.command).items():
+        source = context.get_parameter_source(one.name)
+        if name not in OWNERS and source is not None and source.name == "COMMANDLINE":
+            found[name] = context.params[one.name]
+    return as_single(found)
+
+
+def as_single(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists of one value as that value: it reads better, and means the same."""
+    return {n: v[0] if isinstance(v, list) and len(v) == 1 else v for n, v in values.items()}
+
+
+# -- options of the methods ----------------------------------------------------------------------
 
 _TAKES = "options"  # the command's parameter that gets what was typed
 
@@ -308,7 +350,7 @@ def takes_options_of(methods: Methods) -> Callable[[Callable[..., None]], Callab
 
     The command has a parameter ``options`` in their place, which gets the texts that were typed.
     """
-    known, flags = _known(methods), _flags(methods)
+    known, flags = described(methods), flags_of(methods)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -330,49 +372,6 @@ def takes_options_of(methods: Methods) -> Callable[[Callable[..., None]], Callab
         return with_options
 
     return decorate
-
-
-def read_options(methods: Methods, method: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """What was typed as values; one of another method too, which the plan then refuses.
-
-    Raises
-    ------
-    InputError
-        For a text that can't be read.
-    """
-    found = {}
-    for name, text in texts.items():
-        having = [one for one, kind in methods.items() if name in kind.about()]
-        chosen = methods[method if method in having else having[0]]
-        found[name] = chosen.read(name, text)
-    return found
-
-
-def _known(methods: Methods) -> dict[str, str]:
-    """Every option of the methods with its help: which methods have it, meaning and default."""
-    about: dict[str, dict[str, About]] = {}
-    defaults: dict[str, dict[str, str]] = {}
-    for method, kind in methods.items():
-        for name, one in kind.about().items():
-            about.setdefault(name, {})[method] = one
-            default = show_value(kind.default(name)) if one.default is None else one.default
-            defaults.setdefault(name, {})[method] = default
-    found = {}
-    for name, by_method in about.items():
-        first = next(iter(by_method.values()))
-        where = "" if len(by_method) == len(methods) else ", ".join([*by_method, *first.parameters])
-        said = set(defaults[name].values())
-        each = "; ".join(f"{method}: {words}" for method, words in defaults[name].items())
-        default = said.pop() if len(said) == 1 else each
-        found[name] = f"{where}: {first.help}" if where else first.help
-        found[name] = f"{found[name][0].upper()}{found[name][1:]}. Default: {default}."
-    return found
-
-
-def _flags(methods: Methods) -> set[str]:
-    """Options that are off by default, and on if they are named."""
-    kinds = methods.values()
-    return {name for kind in kinds for name in kind.about() if kind.default(name) is False}
 
 
 def _parameter(name: str, words: str, flag: bool) -> inspect.Parameter:

@@ -16,18 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.cli.commands import Command
+from gridveil.cli.release_orders import DATA, as_single, parameters_of
 from gridveil.errors import InputError, reason
 
 KINDS = ("wind", "grid")
 FILE = "release.toml"
-DATA = "data"
-# Said on the command line each time, and no part of what is released.
-_SPOKEN = ("help", "yes", "dry_run", "json", "quiet", "force")
-OWNERS = (
-    *(DATA, "output", "ledger", "dataset", "distinct", "population", "series"),
-    *("snapshot", "snapshots", "contingencies"),
-)
-"""The owner's own: paths, and names in the ledger. The rest goes into the statement."""
 _LONGEST = 1_000_000  # bytes of a file
 
 
@@ -35,21 +28,6 @@ _LONGEST = 1_000_000  # bytes of a file
 def release_command(kind: str) -> Any:
     """The command ``gridveil KIND release``."""
     return Command(kind, "").load().commands["release"]
-
-
-def parameters_of(command: Any) -> dict[str, Any]:
-    """The command's parameters by their keys in a file: ``range`` for ``--range``."""
-    found = {}
-    for one in command.params:
-        key = DATA if one.param_type_name == "argument" else _key(one)
-        if key not in _SPOKEN:
-            found[key] = one
-    return found
-
-
-def _key(option: Any) -> str:
-    long = next(text for text in option.opts if text.startswith("--"))
-    return str(long.removeprefix("--").replace("-", "_"))
 
 
 def read_file(path: Path) -> tuple[str, list[str]]:
@@ -185,22 +163,7 @@ def values_of(kind: str, words: Sequence[str]) -> dict[str, Any]:
             found.setdefault(name, []).append(next(waiting))
         else:
             found[name] = next(waiting)
-    return {DATA: data[0] if len(data) == 1 else data, **_single(found)}
-
-
-def public_part(kind: str, context: Any) -> dict[str, Any]:
-    """What was typed for a release, without what is the owner's own: paths and ledger names."""
-    found: dict[str, Any] = {"kind": kind}
-    for name, one in parameters_of(context.command).items():
-        source = context.get_parameter_source(one.name)
-        if name not in OWNERS and source is not None and source.name == "COMMANDLINE":
-            found[name] = context.params[one.name]
-    return _single(found)
-
-
-def _single(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists of one value as that value: it reads better, and means the same."""
-    return {n: v[0] if isinstance(v, list) and len(v) == 1 else v for n, v in values.items()}
+    return {DATA: data[0] if len(data) == 1 else data, **as_single(found)}
 
 
 def help_of(parameter: Any) -> str:

@@ -23,10 +23,10 @@ from gridveil.cli.release_orders import (
     DryRunOption,
     Order,
     YesOption,
-    read_options,
     takes_options_of,
 )
 from gridveil.errors import InputError
+from gridveil.release.options import read_options
 from gridveil.wind.methods import BY_NAME
 
 if TYPE_CHECKING:

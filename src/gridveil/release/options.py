@@ -194,6 +194,7 @@ class Options:
 
 
 O = TypeVar("O", bound=Options)  # noqa: E741
+Methods = Mapping[str, type[Options]]
 
 
 def options_of(
@@ -233,6 +234,49 @@ def options_of(
             )
         raise no_meaning(name, f"method {method}", others)
     return chosen(**given)
+
+
+def described(methods: Methods) -> dict[str, str]:
+    """Every option of the methods with its help: which methods have it, meaning and default."""
+    about: dict[str, dict[str, About]] = {}
+    defaults: dict[str, dict[str, str]] = {}
+    for method, kind in methods.items():
+        for name, one in kind.about().items():
+            about.setdefault(name, {})[method] = one
+            default = show_value(kind.default(name)) if one.default is None else one.default
+            defaults.setdefault(name, {})[method] = default
+    found = {}
+    for name, by_method in about.items():
+        first = next(iter(by_method.values()))
+        where = "" if len(by_method) == len(methods) else ", ".join([*by_method, *first.parameters])
+        said = set(defaults[name].values())
+        each = "; ".join(f"{method}: {words}" for method, words in defaults[name].items())
+        default = said.pop() if len(said) == 1 else each
+        found[name] = f"{where}: {first.help}" if where else first.help
+        found[name] = f"{found[name][0].upper()}{found[name][1:]}. Default: {default}."
+    return found
+
+
+def flags_of(methods: Methods) -> set[str]:
+    """Options that are off by default, and on if they are named."""
+    kinds = methods.values()
+    return {name for kind in kinds for name in kind.about() if kind.default(name) is False}
+
+
+def read_options(methods: Methods, method: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """What was typed as values; one of another method too, which the plan then refuses.
+
+    Raises
+    ------
+    InputError
+        For a text that can't be read.
+    """
+    found = {}
+    for name, text in texts.items():
+        having = [one for one, kind in methods.items() if name in kind.about()]
+        chosen = methods[method if method in having else having[0]]
+        found[name] = chosen.read(name, text)
+    return found
 
 
 def no_meaning(name: str, here: str, there: Sequence[str]) -> InputError:
