@@ -21,12 +21,9 @@ from gridveil.cli.grid_release import evaluate, release
 from gridveil.cli.grid_solve_ac import check_only_dc, solve_ac
 from gridveil.cli.output_files import PARQUET, PICTURE, check_output
 from gridveil.cli.parsing import (
-    AvailabilityOption,
     CaseArgument,
-    LoadingOption,
-    SnapshotOption,
-    SnapshotsOption,
-    read_network,
+    Reading,
+    takes,
 )
 from gridveil.errors import InputError
 
@@ -45,12 +42,10 @@ app.command()(evaluate)
 
 
 @app.command()
+@takes(Reading, "reading")
 def info(
     case: CaseArgument,
-    snapshot: SnapshotOption = None,
-    snapshots: SnapshotsOption = None,
-    full_availability: AvailabilityOption = False,
-    max_loading: LoadingOption = None,
+    reading: Reading,
     solving: Annotated[
         bool,
         typer.Option("--solve/--no-solve", help="Solve the case and models sampled about it."),
@@ -67,18 +62,10 @@ def info(
     """
     from gridveil.grid.model.checks import ProblemsFound, check
 
-    if Path(case).suffix.lower() == ".nc" and snapshot is None and snapshots is None:
-        snapshots = "all"
+    if Path(case).suffix.lower() == ".nc" and reading.snapshot is reading.snapshots is None:
+        reading = replace(reading, snapshots="all")
     try:
-        network = check(
-            read_network(
-                case,
-                snapshot=snapshot,
-                snapshots=snapshots,
-                full_availability=full_availability,
-                max_loading=max_loading,
-            )
-        )
+        network = check(reading.network(case))
     except ProblemsFound as error:
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
@@ -105,7 +92,9 @@ def info(
 
 
 @app.command()
+@takes(Reading, "reading")
 def population(
+    *,
     case: CaseArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The Parquet file.", show_default=False)
@@ -126,10 +115,7 @@ def population(
         typer.Option(help="The parameter that a release will protect, or several: capacity,load."),
     ] = "capacity",
     seed: Annotated[int, typer.Option(help="Seed of the public draw.")] = 0,
-    snapshot: SnapshotOption = None,
-    snapshots: SnapshotsOption = None,
-    full_availability: AvailabilityOption = False,
-    max_loading: LoadingOption = None,
+    reading: Reading,
     quiet: QuietOption = False,
 ) -> None:
     """Sample a population of OPF models on a network, as public multipliers.
@@ -142,13 +128,7 @@ def population(
     from gridveil.grid import sample_population
 
     check_output(output, PARQUET, (case,))
-    network = read_network(
-        case,
-        snapshot=snapshot,
-        snapshots=snapshots,
-        full_availability=full_availability,
-        max_loading=max_loading,
-    )
+    network = reading.network(case)
     made = sample_population(
         network, size, spread=spread, costs=parsing.costs(costs), seed=seed, private=private
     )
@@ -161,7 +141,9 @@ def population(
 
 
 @app.command()
+@takes(Reading, "reading")
 def solve(
+    *,
     case: CaseArgument,
     population_file: Annotated[
         Path | None,
@@ -209,10 +191,7 @@ def solve(
     cluster: Annotated[
         str | None, typer.Option(help="Solve on the Dask cluster with this scheduler address.")
     ] = None,
-    snapshot: SnapshotOption = None,
-    snapshots: SnapshotsOption = None,
-    full_availability: AvailabilityOption = False,
-    max_loading: LoadingOption = None,
+    reading: Reading,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -234,13 +213,7 @@ def solve(
     wanted = None if outages is None else Certified.read("contingencies", outages)
     check_output(output, PARQUET, (case, population_file))
     check_output(plot, PICTURE, (case, population_file))
-    network = read_network(
-        case,
-        snapshot=snapshot,
-        snapshots=snapshots,
-        full_availability=full_availability,
-        max_loading=max_loading,
-    )
+    network = reading.network(case)
     check(network)
     models = own_models(network)
     if population_file is not None:

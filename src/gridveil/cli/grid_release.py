@@ -30,12 +30,9 @@ from gridveil.cli.grid_series import (
 )
 from gridveil.cli.output_files import REPORT, check_output
 from gridveil.cli.parsing import (
-    AvailabilityOption,
     CaseArgument,
-    LoadingOption,
-    SnapshotOption,
-    SnapshotsOption,
-    read_network,
+    Reading,
+    takes,
 )
 from gridveil.cli.release_orders import (
     DatasetOption,
@@ -66,7 +63,9 @@ _ALL = {**METHODS, **SERIES}
 
 
 @takes_options_of(_ALL)
+@takes(Reading, "reading")
 def release(
+    *,
     ctx: typer.Context,
     case: CaseArgument,
     output: Annotated[
@@ -154,10 +153,7 @@ def release(
     options: Any = None,
     dataset: DatasetOption = None,
     distinct: DistinctOption = None,
-    snapshot: SnapshotOption = None,
-    snapshots: SnapshotsOption = None,
-    full_availability: AvailabilityOption = False,
-    max_loading: LoadingOption = None,
+    reading: Reading,
     ledger: LedgerOption = None,
     force: ForceOption = False,
     dry_run: DryRunOption = False,
@@ -186,13 +182,7 @@ def release(
     order = Order.of("grid", ctx, inputs)
 
     def make(progress: Progress) -> Any:
-        network = read_network(
-            case,
-            snapshot=snapshot,
-            snapshots=snapshots,
-            full_availability=full_availability,
-            max_loading=max_loading,
-        )
+        network = reading.network(case)
         if series is not None:
             progress("reading the series")
             return plan_series(
@@ -226,7 +216,9 @@ def release(
     order.carry_out(make, _described if series is None else described_series)
 
 
+@takes(Reading, "reading")
 def evaluate(
+    *,
     bundle: Annotated[Path, typer.Argument(help="The bundle's folder.", show_default=False)],
     against: Annotated[
         str, typer.Option("--against", metavar="CASE", help="The real case.", show_default=False)
@@ -243,10 +235,7 @@ def evaluate(
     ] = None,
     series: SeriesOption = None,
     time: TimeOption = None,
-    snapshot: SnapshotOption = None,
-    snapshots: SnapshotsOption = None,
-    full_availability: AvailabilityOption = False,
-    max_loading: LoadingOption = None,
+    reading: Reading,
     as_json: JsonOption = False,
 ) -> None:
     """Compare a release with the real network: for the owner's eyes only.
@@ -261,13 +250,7 @@ def evaluate(
 
     check_output(report, REPORT, (against, unseen, series))
     with steps("evaluating", quiet=as_json):
-        real = read_network(
-            against,
-            snapshot=snapshot,
-            snapshots=snapshots,
-            full_availability=full_availability,
-            max_loading=max_loading,
-        )
+        real = reading.network(against)
         if series is not None:
             evaluate_loads(bundle, real, series, time, against, report, as_json=as_json)
             return

@@ -1,11 +1,17 @@
-"""What a person types on the command line, cases and numbers: read, or refused with an example."""
+"""What a person types on the command line, cases and numbers: read, or refused with an example.
+
+The decorator `takes` calls back into its command once the options of a dataclass are gathered.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -55,26 +61,47 @@ LoadingOption = Annotated[
 ]
 
 
-def read_network(
-    case: str,
-    *,
-    snapshot: str | None = None,
-    snapshots: str | None = None,
-    full_availability: bool = False,
-    max_loading: float | None = None,
-) -> Network:
-    """Read the case that was named: a file, or a built-in network."""
-    from gridveil.grid import cases, read_case
+@dataclass(frozen=True)
+class Reading:
+    """How a case is to be read; every command that reads one has these options."""
 
-    if case in BUILT_IN and not Path(case).exists():
-        return cases.rts96(variant=BUILT_IN[case])
-    return read_case(
-        case,
-        snapshot=snapshot,
-        snapshots=snapshots,
-        full_availability=full_availability,
-        max_loading=max_loading,
-    )
+    snapshot: SnapshotOption = None
+    snapshots: SnapshotsOption = None
+    full_availability: AvailabilityOption = False
+    max_loading: LoadingOption = None
+
+    def network(self, case: str) -> Network:
+        """Read the case that was named: a file, or a built-in network."""
+        from gridveil.grid import cases, read_case
+
+        if case in BUILT_IN and not Path(case).exists():
+            return cases.rts96(variant=BUILT_IN[case])
+        return read_case(case, **vars(self))
+
+
+def takes(kind: type, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a dataclass in place of the parameter that gets it."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(kind).parameters
+
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            made = kind(**{one: given.pop(one) for one in own})
+            command(**given, **{name: made})
+
+        hints = get_type_hints(kind, include_extras=True)
+        hints |= get_type_hints(command, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        for one in inspect.signature(command).parameters.values():
+            parameters += own.values() if one.name == name else [one]
+        shape = inspect.Parameter.KEYWORD_ONLY
+        parameters = [one.replace(annotation=hints[one.name], kind=shape) for one in parameters]
+        with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+        return with_options
+
+    return decorate
 
 
 def alpha(text: str) -> str | dict[str, str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from functools import wraps
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gridveil.cli.console import JsonOption, QuietOption, err, out, plain, print_json
+from gridveil.cli.parsing import takes
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,28 +102,17 @@ class Job:
 
 
 def study(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function whose first parameter is a `Job`."""
-
-    @wraps(command)
-    def with_job(**given: Any) -> None:
-        own = {one.name: given.pop(one.name) for one in fields(Job)}
-        command(Job(**own), **given)
-
-    hints = get_type_hints(command, include_extras=True) | get_type_hints(Job, include_extras=True)
-    made = [*list(inspect.signature(command).parameters.values())[1:]]
-    made += inspect.signature(Job).parameters.values()
-    made = [one.replace(annotation=hints[one.name]) for one in made]
-    with_job.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
-    with_job.__annotations__ = {one.name: one.annotation for one in made}
-    return app.command()(with_job)
+    """Make a command of a function that gets a `Job`."""
+    return app.command()(takes(Job, "job")(command))
 
 
 @study
 def fig2(
-    job: Job,
+    *,
     alpha: AlphasOption = None,
     epsilon: EpsilonOption = "1",
     rows: RowsOption = 1000,
+    job: Job,
 ) -> None:
     """Wind releases for growing alpha: real and released records, and their regressions.
 
@@ -138,10 +126,11 @@ def fig2(
 
 @study
 def fig3(
-    job: Job,
+    *,
     alpha: AlphasOption = None,
     epsilon: EpsilonOption = "1",
     rows: RowsOption = 1000,
+    job: Job,
 ) -> None:
     """Loss of the regression on released records against alpha: mean and 90% band.
 
@@ -155,7 +144,7 @@ def fig3(
 
 @study
 def fig4(
-    job: Job,
+    *,
     line: Annotated[int, typer.Option(help="Which line, counted from 1.", min=1)] = 40,
     alpha: MegawattsOption = None,
     rounds: Annotated[
@@ -163,6 +152,7 @@ def fig4(
     ] = None,
     epsilon: EpsilonOption = "1",
     models: ModelsOption = None,
+    job: Job,
 ) -> None:
     """Distributions of the released capacity of one line, for growing alpha and T.
 
@@ -180,13 +170,14 @@ def fig4(
 
 @study
 def fig5(
-    job: Job,
+    *,
     alpha: MegawattsOption = None,
     rounds: Annotated[
         str | None, typer.Option(help="Iteration limits T, joined by commas.", show_default=False)
     ] = None,
     epsilon: EpsilonOption = "1",
     models: ModelsOption = None,
+    job: Job,
 ) -> None:
     """Infeasible models and cost error against T, with published, correct and certified noise.
 
@@ -204,9 +195,10 @@ def fig5(
 
 @study
 def honest(
-    job: Job,
+    *,
     part: Annotated[str, typer.Option(help="wind, grid or both.")] = "both",
     epsilon: EpsilonOption = "1",
+    job: Job,
 ) -> None:
     """The same results with the published code's noise, with correct noise, and by GridVeil.
 
@@ -236,7 +228,7 @@ def honest(
 
 @study
 def frontier(
-    job: Job,
+    *,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -283,6 +275,7 @@ def frontier(
     spread: Annotated[
         float | None, typer.Option(help="Networks: loads and limits vary by this share.", min=0)
     ] = None,
+    job: Job,
 ) -> None:
     """Accuracy against epsilon and alpha on a public stand-in, before any budget is spent.
 
