@@ -35,32 +35,6 @@ _DEAREST = 1e9  # at this price of the loss, the loss is out of reach
 
 
 @dataclass(frozen=True, eq=False)
-class Projected:
-    """The projection's result: a rule for the records, and how good it is.
-
-    Attributes
-    ----------
-    point
-        The rule, for features ``Xt``.
-    objective, gap
-        The objective, and how far it can be above the optimum, relative to it.
-    loss
-        The loss of the records.
-    z
-        ``Xt'y``; the weights are ``W z``.
-    passes
-        Passes over the rows.
-    """
-
-    point: Point
-    objective: float
-    gap: float
-    loss: float
-    z: Floats
-    passes: int
-
-
-@dataclass(frozen=True, eq=False)
 class Goal:
     """The weights and loss that the records should have; ``square`` is the bound ``t``."""
 
@@ -119,35 +93,17 @@ def restore_closely(
     bbar = wanted_weights(rows, loss, weights)
     matrix = np.asarray(slack, dtype=np.float64)
     try:
-        found = project(rows, whitening, loss=loss, weights=bbar, slack=matrix, price=price)
+        return project(rows, whitening, loss=loss, weights=bbar, slack=matrix, price=price)
     except np.linalg.LinAlgError:
-        found = None
-    if found is None:
         return None
-    reached = whitening.W @ found.z
-    return Restoration(
-        found.objective, found.gap, found.passes, "streaming, least squares", found.loss, reached,
-        whitening.rows, whitening.W, found.point,
-    )  # fmt: skip
 
 
 def project(
     rows: Rows, basis: Whitening, *, loss: float, weights: Floats, slack: Floats, price: float
-) -> Projected | None:
+) -> Restoration | None:
     """Project; return None if the loss is out of reach, or not met in `MOST_PASSES` passes.
 
-    Parameters
-    ----------
-    rows
-        Public columns with the records ``y0`` to stay near.
-    basis
-        The basis of the same rows.
-    loss, weights
-        The loss and weights that the records should have.
-    slack
-        ``S`` for weights in the user's basis, ``(p, p)``, not negative.
-    price
-        The start of the search for the loss's price ``b``.
+    Parameters are those of `restore_closely`, once they are checked.
     """
     back = np.linalg.pinv(basis.W)
     goal = Goal(basis, back @ weights, back @ slack @ back.T, loss**2)
@@ -223,16 +179,19 @@ def _own_square(at: _At, goal: Goal) -> float:
     return at.away2 - float(e @ goal.basis.G @ e) - 2 * float(e @ goal.basis.E @ at.z)
 
 
-def _found(at: _At, goal: Goal, own: float, passes: int) -> Projected:
+def _found(at: _At, goal: Goal, own: float, passes: int) -> Restoration:
     kept = 1 / (1 + at.b)
     u = kept * (at.b * goal.z + at.nu)
-    return Projected(
-        point=Point(np.zeros_like(u), kept, 1 - kept, u, u),
+    return Restoration(
         objective=at.primal,
         gap=abs(at.primal - at.value) / max(at.primal, 1e-12),
-        loss=float(np.sqrt(max(own, 0.0))),
-        z=at.z,
         passes=passes,
+        solver="streaming, least squares",
+        loss=float(np.sqrt(max(own, 0.0))),
+        weights=goal.basis.W @ at.z,
+        rows=goal.basis.rows,
+        _W=goal.basis.W,
+        _rule=Point(np.zeros_like(u), kept, 1 - kept, u, u),
     )
 
 
