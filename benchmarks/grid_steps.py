@@ -41,9 +41,8 @@ from gridveil.grid.methods import certified, noisy_entries
 from gridveil.grid.model_comparison import Reference
 from gridveil.grid.restoration.congestion_relief import Relieved
 from gridveil.grid.restoration.covariate_prior import Learned, foretell
-from gridveil.grid.restoration.prior import Estimate, estimate
+from gridveil.grid.restoration.prior import Cells, Estimate, Noisy, estimate
 from gridveil.grid.restoration.project import serve
-from gridveil.grid.restoration.value_cells import Cells, Noisy
 from gridveil.privacy.ledger import Ledger
 
 CASES = "rts96,case118_ieee,case300_ieee,case588_sdet,case793_goc,case1354_pegase,case2383wp_k"

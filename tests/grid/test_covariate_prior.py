@@ -10,8 +10,7 @@ from gridveil import grid
 from gridveil.grid.model.covariates import Covariates, covariates
 from gridveil.grid.restoration import covariate_prior
 from gridveil.grid.restoration.covariate_prior import learn
-from gridveil.grid.restoration.prior import estimate
-from gridveil.grid.restoration.value_cells import Cells, Noisy
+from gridveil.grid.restoration.prior import Cells, Noisy, estimate
 
 SEEDS = range(10) if FULL else range(3)
 LOW, HIGH = 1.0, 10_000.0
@@ -203,7 +202,7 @@ def test_cells_hold_the_moments_of_the_likelihood():
     prior = rng.dirichlet(np.ones(cells.count))
     posterior = cells.likelihood() * prior
     posterior /= posterior.sum(axis=1, keepdims=True)
-    mean, variance = cells.moments(slice(None), posterior)
+    mean, variance = cells.moments(posterior)
     edges = cells._edges
     for place, (value, scale) in enumerate(zip(noisy.values, noisy.scale, strict=True)):
         points = np.concatenate([np.linspace(a, b, 4001)[:-1] for a, b in pairwise(edges)])

@@ -12,6 +12,7 @@ from grid.reference import random_network
 from gridveil.errors import GridveilError
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import Status, solve_population
+from gridveil.grid.opf.workers import processes
 
 KEEP = ("dispatch", "flow", "line_price", "nodal_price", "limit_price", "shed", "overload")
 FIELDS = ("cost", "status", "bound", "gap", "dispatch", "flow", "line_price", "nodal_price")
@@ -115,3 +116,15 @@ def test_a_dask_cluster_of_which_a_worker_is_killed(network, population, expecte
             client.wait_for_workers(2, timeout=60)
         through = client.get_executor(pure=False)
         same(solve_population(network, population, keep=KEEP, chunk=5, executor=through), expected)
+
+
+def test_workers_have_one_thread_of_blas_each(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "3")
+    with processes(1) as pool:
+        seen = [
+            pool.submit(os.getenv, name).result()
+            for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        ]
+    assert seen == ["1", "3"]
+    assert "OPENBLAS_NUM_THREADS" not in os.environ

@@ -1,5 +1,8 @@
 """Estimates from noisy values: where they help, that they never hurt much, and their edges."""
 
+import os
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from support.sizes import FULL
 
 from gridveil.grid.restoration import prior
-from gridveil.grid.restoration.prior import estimate
+from gridveil.grid.restoration.prior import Blocks, estimate
 
 RATINGS = np.array([105.0, 240.0, 300.0, 360.0])
 SEEDS = range(20) if FULL else range(3)
@@ -130,9 +133,9 @@ def test_running_sums_are_those_of_the_matrix(scale):
     near = {"rel": 1e-5, "abs": 1e-6}
     for _ in range(3):
         weights = rng.random(len(even.points))
-        assert even.gather(weights) == pytest.approx(dense @ weights, **near)
+        assert even.times(weights) == pytest.approx(dense @ weights, **near)
         weights = rng.random(len(values))
-        assert even.spread(weights) == pytest.approx(weights @ dense, **near)
+        assert even.under(weights) == pytest.approx(weights @ dense, **near)
 
 
 def test_thousands_of_entries_fit_in_memory():
@@ -144,3 +147,39 @@ def test_thousands_of_entries_fit_in_memory():
         tracemalloc.stop()
     assert peak < 50e6
     assert np.abs(found.mean - true).mean() < 0.3 * np.abs(noisy - true).mean()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5000), (7, 40), (1000, 60), (2049, 300)])
+def test_blocks_multiply_like_the_matrix(shape):
+    rng = np.random.default_rng(0)
+    matrix, right, left = rng.random(shape), rng.random(shape[1]), rng.random(shape[0])
+    blocks = Blocks(matrix)
+    np.testing.assert_allclose(blocks.times(right), matrix @ right, rtol=1e-12)
+    np.testing.assert_allclose(blocks.under(left), left @ matrix, rtol=1e-12)
+    if shape[1] < 100:
+        np.testing.assert_allclose(blocks.weighed(left), matrix.T * left @ matrix, rtol=1e-12)
+
+
+_HASH = """
+import hashlib
+import numpy as np
+from gridveil.grid.restoration.covariate_prior import _density, _robust
+rng = np.random.default_rng(0)
+basis = rng.random((6000, 40))
+found = [_density(rng.random((6000, 60))), _robust(basis, rng.random(6000), rng.random(6000))]
+print(hashlib.sha256(np.concatenate(found).tobytes()).hexdigest())
+"""
+
+
+def test_what_is_learned_does_not_depend_on_threads():
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", _HASH],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(found) == 1

@@ -19,8 +19,7 @@ from gridveil.grid.model.parameters import Parameter
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.covariate_prior import learn
-from gridveil.grid.restoration.prior import Estimate
-from gridveil.grid.restoration.value_cells import Noisy
+from gridveil.grid.restoration.prior import Estimate, Noisy
 
 if TYPE_CHECKING:
     from gridveil.grid.methods.base import Prepared

@@ -32,9 +32,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gridveil.grid.model.covariates import Covariates
-from gridveil.grid.restoration.matrix_blocks import Blocks
-from gridveil.grid.restoration.prior import Estimate, doubtful, estimate
-from gridveil.grid.restoration.value_cells import Cells, Noisy
+from gridveil.grid.restoration.prior import (
+    Blocks,
+    Cells,
+    Estimate,
+    Noisy,
+    doubtful,
+    estimate,
+    learned,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,8 +51,6 @@ _FEW, _CLASS = 12, 3
 # The most numbers in a matrix of entries by cells, and the most cells.
 _ROOM, _MOST_CELLS = 1_000_000, 300
 _ROUNDS, _ENOUGH = 150, 1e-6
-# The weight of a flat prior, as a number of entries.
-_FLAT = 1.0
 # Widths of neighbourhoods, in standard deviations of the covariates; and the most neighbours.
 _NEAR, _NEIGHBOURS = (0.02, 0.1, 0.3), 40
 _RIDGE, _HUBER = 1e-3, 1.5
@@ -76,11 +80,11 @@ def learn(noisy: Noisy, known: Covariates, catalogue: Sequence[float] = ()) -> L
     prior, weights = foretell(cells, likely, known)
     if len(catalogue):
         return Learned(_among(cells, prior, noisy, catalogue), weights)
-    mean, variance = cells.moments(slice(None), _posterior(likely, prior))
+    mean, variance = cells.moments(_posterior(likely, prior))
     noise = 2 * (noisy.scale * (mean if noisy.logarithms else 1.0)) ** 2
     # Learned priors have spikes where real ones are smooth. Means do not suffer from that, but
     # variances come out too small: those for error bars use blurred priors.
-    other, wide = cells.moments(slice(None), _posterior(likely, _blurred(likely, prior)))
+    other, wide = cells.moments(_posterior(likely, _blurred(likely, prior)))
     found = Estimate(
         np.clip(mean, noisy.low, noisy.high),
         np.maximum(variance, noise / 100),
@@ -280,16 +284,7 @@ class _Experts:
 def _density(likely: Floats) -> Floats:
     """Find the distribution over cells under which some entries are most likely."""
     entries, count = likely.shape
-    found, before = np.full(count, 1 / count), -np.inf
-    blocks = Blocks(likely)
-    for _ in range(_ROUNDS):
-        fit = blocks.times(found)
-        gain = float(np.log(fit).sum())
-        if gain - before < _ENOUGH * entries:
-            break
-        before = gain
-        found = (found * blocks.under(1 / fit) + _FLAT / count) / (entries + _FLAT)
-    return found
+    return learned(Blocks(likely), entries, count, _ROUNDS, _ENOUGH)
 
 
 def _weights(evidence: Floats) -> Floats:
