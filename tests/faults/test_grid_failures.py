@@ -199,8 +199,8 @@ def costs_of(value, monkeypatch):
 
 
 PUBLIC = [
-    ("certified", "gridveil.grid.restoration.search.nearest", Unsolved("Clarabel gave up.")),
-    ("certified", "gridveil.grid.restoration.search.nearest", RuntimeError("panic")),
+    ("certified", "gridveil.grid.restoration.project.nearest", Unsolved("Clarabel gave up.")),
+    ("certified", "gridveil.grid.restoration.project.nearest", RuntimeError("panic")),
     (
         "certified",
         "gridveil.grid.methods.noisy_entries._estimate",

@@ -20,10 +20,10 @@ from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.ac.check import SERVED
 from gridveil.grid.restoration import ac_serving
 from gridveil.grid.restoration.ac_oracle import AcOracle
+from gridveil.grid.restoration.ac_serving import serve_in_ac
 from gridveil.grid.restoration.master import Aim, Unsolved
-from gridveil.grid.restoration.project import serve
+from gridveil.grid.restoration.project import Search, serve
 from gridveil.grid.restoration.rounding import Rounding
-from gridveil.grid.restoration.search import Search
 
 pytestmark = pytest.mark.filterwarnings("ignore:Seeded noise")
 
@@ -54,8 +54,9 @@ def aim_of(problem, centre, noise):
 def both_of(problem, centre, noise, **how):
     """Projections of one aim in DC alone, and in AC too."""
     aim = aim_of(problem, centre, noise)
-    scales = (None, np.full(problem.public.entries, noise))
-    return [serve(aim, problem, ac=one, decimals=3, **how) for one in scales]
+    noises = np.full(problem.public.entries, noise)
+    in_ac = serve_in_ac(aim, problem, noise=noises, decimals=3, **how)
+    return [serve(aim, problem, decimals=3, **how), in_ac]
 
 
 def test_projected_values_serve_every_model_in_ac_and_those_of_dc_do_not(network):

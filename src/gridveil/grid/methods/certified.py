@@ -35,11 +35,11 @@ from gridveil.grid.opf.outages import (
     contingencies,
     read_contingencies,
 )
-from gridveil.grid.restoration.ac_serving import Drawn
+from gridveil.grid.restoration.ac_serving import serve_in_ac
 from gridveil.grid.restoration.congestion_relief import LARGE, LEAST, relieve
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.prior import Estimate
-from gridveil.grid.restoration.project import serve
+from gridveil.grid.restoration.project import Drawn, serve
 from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.release.options import Within, flag, flagged, numbers, option, share
 
@@ -309,10 +309,12 @@ class Certified(Method):
             contingencies=given,
             progress=task.progress,
         )
+        noise = noisy.deviations / np.sqrt(2)
+        project_in_ac = partial(serve_in_ac, *project.args, noise=noise, **project.keywords)
         trouble_in_ac = {}
         try:
             try:
-                served = project(ac=noisy.deviations / np.sqrt(2) if self.ac else None)
+                served = project_in_ac() if self.ac else project()
             except Unsolved as trouble:
                 if not self.ac:
                     raise

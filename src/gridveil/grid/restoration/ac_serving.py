@@ -15,10 +15,11 @@ A drawn model that needs more is given up. For a model of the population the box
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.release_problem import ReleaseProblem
@@ -27,7 +28,8 @@ from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim
 from gridveil.grid.restoration.oracle import Oracle
-from gridveil.grid.restoration.search import SERVED, Search
+from gridveil.grid.restoration.project import SERVED, Drawn, Search, Served, in_dc, without_cuts
+from gridveil.grid.restoration.rounding import Rounding
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,29 +46,42 @@ _BEHIND = 0.3
 _WIDTHS = (0.95, 2.0, 4.0, np.inf)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """The last models that were drawn: how many, and how many of them are not served."""
-
-    models: int
-    not_served: int
-
-
 def serve_in_ac(
-    search: Search, dc: Oracle, noise: Floats, contingencies: Contingencies | None = None
-) -> Drawn:
-    """Continue a search whose values serve all models in DC until they serve them in AC as well.
+    aim: Aim,
+    problem: ReleaseProblem,
+    *,
+    noise: Floats,
+    margin: float,
+    decimals: ArrayLike,
+    unit: ArrayLike = 1.0,
+    deep: bool = False,
+    contingencies: Contingencies | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Served:
+    """Project the aim onto the values that serve every model in DC (see `serve`) and in AC.
 
     Parameters
     ----------
-    search
-        The search; its values serve the population in DC.
-    dc
-        The population's shortfalls in DC, with the margin.
     noise
         The scale of each entry's noise.
     contingencies
-        Outages that every model's dispatch must survive in AC too.
+        Outages that every model's dispatch must survive, in DC and in AC.
+    """
+    rounding = Rounding(decimals, unit)
+    if problem.curvature < 0:
+        return without_cuts(aim, rounding)
+    found = in_dc(aim, problem, rounding, margin, contingencies, progress, deep=deep)
+    drawn = _continued(found.search, found.oracle, noise, contingencies)
+    oracles = found.asking(problem.models), AcOracle(problem, problem.models, contingencies)
+    return replace(found.outcome(*oracles), drawn=drawn)
+
+
+def _continued(
+    search: Search, dc: Oracle, noise: Floats, contingencies: Contingencies | None
+) -> Drawn:
+    """Continue a search whose values serve all models in DC until they serve them in AC as well.
+
+    `dc` are the population's shortfalls in DC, with the margin.
     """
     own = search.problem.models.size
     models, draws = _drawn(search.problem)
