@@ -37,7 +37,7 @@ from unittest.mock import patch
 import numpy as np
 
 from gridveil import grid
-from gridveil.grid.methods import certified, noisy_entries
+from gridveil.grid.methods import base, certified
 from gridveil.grid.model_comparison import Reference
 from gridveil.grid.restoration.congestion_relief import Relieved
 from gridveil.grid.restoration.covariate_prior import Learned, foretell
@@ -195,7 +195,7 @@ def _before() -> Iterator[None]:
         return serve(*args, **how)
 
     with (
-        patch.object(noisy_entries, "learn", alike),
+        patch.object(base, "learn", alike),
         patch.object(certified, "relieve", lambda aim, *_, **__: Relieved(aim, 0.0, 0.0)),
         patch.object(certified, "serve", shallow),
     ):
@@ -215,7 +215,7 @@ def _others() -> Iterator[None]:
         variance = prior @ values**2 - mean**2
         return Learned(Estimate(mean, variance, variance), weights)
 
-    with patch.object(noisy_entries, "learn", told):
+    with patch.object(base, "learn", told):
         yield
 
 

@@ -14,7 +14,7 @@ from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.errors import ReleaseAborted
-from gridveil.grid.methods.queries import CostQuery
+from gridveil.grid.methods.cost_query import CostQuery
 from gridveil.grid.opf import fallbacks as ladder
 from gridveil.grid.opf.highs import Outcome, without_numbers
 from gridveil.grid.release import GridRelease
@@ -142,7 +142,7 @@ def test_private_costs_without_a_proof_abort_charged_and_silent(
             return solve(on, grid.sample_population(network, 9, costs=0.1), **options)
         return found
 
-    monkeypatch.setattr("gridveil.grid.methods.queries.solve_population", wrong)
+    monkeypatch.setattr("gridveil.grid.methods.cost_query.solve_population", wrong)
     with pytest.raises(ReleaseAborted) as caught:
         make(network, models, ledger)
     check_abort(caught.value, ledger)
@@ -203,10 +203,10 @@ PUBLIC = [
     ("certified", "gridveil.grid.restoration.project.nearest", RuntimeError("panic")),
     (
         "certified",
-        "gridveil.grid.methods.noisy_entries._estimate",
+        "gridveil.grid.methods.base._estimate",
         np.linalg.LinAlgError("singular"),
     ),
-    ("certified", "gridveil.grid.methods.noisy_entries._estimate", ZeroDivisionError()),
+    ("certified", "gridveil.grid.methods.base._estimate", ZeroDivisionError()),
     ("certified", "gridveil.grid.restoration.oracle.Oracle.at", Unsolved("HiGHS gave up.")),
     ("certified", "gridveil.grid.restoration.oracle.Oracle.at", ValueError("shapes")),
     ("paper", "gridveil.grid.restoration.paper_steps.Matcher.match", Unsolved("No values.")),

@@ -13,7 +13,8 @@ from gridveil import grid
 from gridveil.cli import parsing
 from gridveil.errors import InputError
 from gridveil.grid.cases import rts96
-from gridveil.grid.methods.queries import CostQuery, EntriesQuery
+from gridveil.grid.methods.cost_query import CostQuery
+from gridveil.grid.methods.entries_query import EntriesQuery
 from gridveil.grid.model.class_steps import classes_of, rule_of, steps_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import split_parts

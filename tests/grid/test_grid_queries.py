@@ -13,8 +13,8 @@ from support.sizes import FULL
 
 from gridveil.errors import InputError, ReleaseAborted
 from gridveil.grid.cases import rts96
-from gridveil.grid.methods import queries
-from gridveil.grid.methods.queries import CostQuery, EntriesQuery
+from gridveil.grid.methods.cost_query import CostQuery
+from gridveil.grid.methods.entries_query import EntriesQuery
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import split_parts
@@ -436,7 +436,7 @@ def test_a_private_solve_that_fails_aborts_charged_and_silent(tmp_path, monkeypa
         change = FAULTS[fault]
         return found if len(private) == 1 or change is None else change(found)
 
-    monkeypatch.setattr(queries, "solve_population", solve)
+    monkeypatch.setattr("gridveil.grid.methods.cost_query.solve_population", solve)
     models = sample_population(PAPER, 5, costs=(80, 100), seed=0)
     if FAULTS[fault] is None:
         # Control: the same path without a fault.

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from gridveil import grid
 from gridveil.errors import InputError, LedgerRefused
 from gridveil.grid.cases import rts96
-from gridveil.grid.methods import noisy_entries
-from gridveil.grid.methods.noisy_entries import log_step
-from gridveil.grid.methods.queries import EntriesQuery
+from gridveil.grid.methods import entries_query
+from gridveil.grid.methods.entries_query import EntriesQuery, log_step
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import split_parts
 from gridveil.grid.model.release_problem import ReleaseProblem
@@ -93,7 +92,7 @@ def test_logarithms_move_no_further_than_they_are_said_to(data, share):
 
 def test_a_step_that_is_too_small_is_found(monkeypatch):
     # Control: r^2 short of ln(1 + r), which a slip (r / (1 + r) for the logarithm) would be.
-    monkeypatch.setattr(noisy_entries, "log_step", lambda share: share / (1 + share))
+    monkeypatch.setattr(entries_query, "log_step", lambda share: share / (1 + share))
     public = parts_of("capacity")
     problem = ReleaseProblem(public, Population(1), Fraction(50), ["capacity"])
     query = EntriesQuery(problem, {"capacity": Fraction(1, 5)})

@@ -9,7 +9,7 @@ import pytest
 
 import gridveil as gv
 from gridveil.errors import InputError
-from gridveil.grid.methods.queries import CostQuery
+from gridveil.grid.methods.cost_query import CostQuery
 from gridveil.studies import grid_case as case_module
 from gridveil.studies import noise_verdicts
 from gridveil.studies.fig4 import Fig4

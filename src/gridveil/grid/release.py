@@ -23,8 +23,8 @@ from gridveil.grid.congestion import Congestion, congestion
 from gridveil.grid.io import network_suffix
 from gridveil.grid.methods import METHODS, Method
 from gridveil.grid.methods.base import Outcome, Prepared, Task, run
+from gridveil.grid.methods.cost_query import CostQuery
 from gridveil.grid.methods.paper import Paper, Unrestored
-from gridveil.grid.methods.queries import CostQuery
 from gridveil.grid.model.checks import refuse, value_problems
 from gridveil.grid.model.class_steps import steps_of
 from gridveil.grid.model.declarations import Declared, declared

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError
 from gridveil.grid import cases, read_case
 from gridveil.grid.methods import PENALTY
+from gridveil.grid.methods.cost_query import CostQuery
+from gridveil.grid.methods.entries_query import Parts
 from gridveil.grid.methods.paper import FAILED
-from gridveil.grid.methods.queries import CostQuery, Parts
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.release_problem import ReleaseProblem

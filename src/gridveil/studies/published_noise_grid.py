@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from gridveil.auditing.audits import Sampler
-from gridveil.grid.methods.queries import Parts
+from gridveil.grid.methods.entries_query import Parts
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.account import Account

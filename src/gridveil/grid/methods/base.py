@@ -1,14 +1,15 @@
-"""What the methods of a grid release share: base class, task, prepared queries and outcome.
+"""What the methods of a grid release share: base class, task, prepared queries, outcome and steps.
 
 A method is the class of its options, with its queries and its steps. It takes sealed parameters
-through mechanisms (`queries`) and restores the answers by optimisation (`restoration`), which sees
-noisy and public data only. `in_units` calls back into the steps of the method that it is given.
+through mechanisms (`entries_query`, `cost_query`) and restores the answers by optimisation
+(`restoration`), which sees noisy and public data only. `in_units` calls back into the steps of the
+method that it is given.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Self
@@ -17,16 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import GridveilError
-from gridveil.grid.methods.noisy_entries import NoisyEntries
-from gridveil.grid.methods.queries import CostQuery, EntriesQuery, Parts
+from gridveil.grid.methods.cost_query import CostQuery
+from gridveil.grid.methods.entries_query import EntriesQuery, NoisyEntries, Parts
 from gridveil.grid.model.covariates import Covariates, covariates
 from gridveil.grid.model.network import Network, unit_for, unit_of
+from gridveil.grid.model.parameters import Parameter
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem, highest_cost
 from gridveil.grid.opf.formulation import Model
 from gridveil.grid.opf.outages import Contingencies
+from gridveil.grid.restoration.covariate_prior import learn
 from gridveil.grid.restoration.master import Unsolved
+from gridveil.grid.restoration.prior import Estimate, Noisy
 from gridveil.grid.restoration.rounding import Rounding, decimals_for
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Sealed
@@ -245,6 +249,65 @@ def in_units(
         found = failed(task, prepared, noisy.amounts, type(trouble).__name__)
     known = noisy.deviations if found.deviations is None else found.deviations
     return replace(found, values=found.values * units, deviations=known * units)
+
+
+def estimates(
+    problem: ReleaseProblem, prepared: Prepared, noisy: NoisyEntries, catalogue: Sequence[float]
+) -> Estimate:
+    """Estimate mean and variance of every entry, one group of similar entries at a time.
+
+    Parameters
+    ----------
+    problem, prepared
+        What is released, in the units of `prepared`.
+    noisy
+        The noisy entries, in the same units.
+    catalogue
+        For capacities: the only possible ratings in MW; empty if any rating is possible.
+    """
+    public = problem.public
+    mean, variance, doubt = (np.empty(public.entries) for _ in range(3))
+    for kind, places in _alike(problem):
+        if not kind.alike:
+            mean[places] = np.clip(noisy.values, public.low, public.high)[places]
+            variance[places] = doubt[places] = 2 * noisy.scale[places] ** 2
+            continue
+        known = prepared.covariates[kind.name].of(places - public.parts[kind.name].start)
+        ratings = catalogue if kind.name == "capacity" else ()
+        found = _estimate(public, places, noisy, known, [one / prepared.unit for one in ratings])
+        mean[places], variance[places], doubt[places] = found.mean, found.variance, found.doubt
+    return Estimate(mean, variance, doubt)
+
+
+def _estimate(
+    public: PublicNetwork,
+    places: Ints,
+    noisy: NoisyEntries,
+    known: Covariates,
+    catalogue: Sequence[float],
+) -> Estimate:
+    """Estimate mean and variance of the entries of one column and one sign."""
+    first = places[0]
+    sign = float(public.signs[first])
+    low, high = sorted((sign * float(public.low[first]), sign * float(public.high[first])))
+    logs = bool(noisy.logarithms[first])
+    sizes = Noisy(sign * noisy.values[places], noisy.scale[places], low, high, logs)
+    found = learn(sizes, known, catalogue).estimate
+    return Estimate(sign * found.mean, found.variance, found.doubt)
+
+
+def _alike(problem: ReleaseProblem) -> list[tuple[Parameter, Ints]]:
+    """Group the entries by column and sign: those of a group may have something in common."""
+    groups: list[tuple[Parameter, Any]] = []
+    start = 0
+    for kind in problem.kinds:
+        for column in kind.columns:
+            count = int(problem.public.support[column].sum())
+            places = np.arange(start, start + count)
+            signs = problem.public.signs[places]
+            groups += [(kind, places[signs == sign]) for sign in (-1.0, 1.0)]
+            start += count
+    return [(kind, places) for kind, places in groups if len(places)]
 
 
 def failed(task: Task, prepared: Prepared, values: Floats, why: str) -> Outcome:

@@ -19,12 +19,12 @@ from gridveil.grid.methods.base import (
     Prepared,
     Task,
     decimals_of,
+    estimates,
     failed,
     in_units,
     prepared_for,
 )
-from gridveil.grid.methods.noisy_entries import NoisyEntries, estimates
-from gridveil.grid.methods.queries import EntriesQuery
+from gridveil.grid.methods.entries_query import EntriesQuery, NoisyEntries
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.ac.numbers import ac_numbers

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from gridveil.grid.methods.base import Method, Outcome, Prepared, Task, clipped, prepared_for
-from gridveil.grid.methods.noisy_entries import NoisyEntries
-from gridveil.grid.methods.queries import EntriesQuery
+from gridveil.grid.methods.entries_query import EntriesQuery, NoisyEntries
 from gridveil.grid.model.release_problem import ReleaseProblem
 
 

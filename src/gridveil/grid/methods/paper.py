@@ -21,8 +21,7 @@ from gridveil.grid.methods.base import (
     prepared_for,
     slack_of,
 )
-from gridveil.grid.methods.noisy_entries import NoisyEntries
-from gridveil.grid.methods.queries import EntriesQuery
+from gridveil.grid.methods.entries_query import EntriesQuery, NoisyEntries
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem
