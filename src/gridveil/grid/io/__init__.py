@@ -250,15 +250,45 @@ def optional_library(kind: str) -> Any:
         ) from None
 
 
+def read_text(path: Path) -> str:
+    """Read a text file; not all are UTF-8, and other bytes are kept as they are."""
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InputError(
+            f"{path} can't be read: {error.strerror}.", remedy="Check the path."
+        ) from None
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a text, with the bytes that `read_text` kept."""
+    try:
+        Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise InputError(
+            f"{Path(path)} can't be written: {error.strerror}.", remedy="Check the path."
+        ) from None
+
+
 def source_of(network: Network, kind: str) -> Source:
     """Return the source of a network of this format, or raise `InputError`."""
     source = network.source
     if not isinstance(source, Source) or source.kind != kind:
         raise InputError(
-            f"Network '{network.name}' did not come from {OBJECTS[kind]}.",
+            f"Network '{network.name}' did not come from {OBJECTS.get(kind, 'PSS/E')}.",
             remedy="Write it as the kind that it came from.",
         )
     return source
+
+
+def check_sizes(old: Network, new: Network, what: str) -> None:
+    """Raise `InputError` if a network has more or fewer elements than the file it came from."""
+    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
+    if sizes[0] != sizes[1]:
+        raise InputError(
+            f"The network has other buses, generators or branches than the {what} it came from.",
+            remedy="Change values only, not the elements.",
+        )
 
 
 def protected_elements(network: Network, parameter: str, count: int) -> NDArray[np.bool_]:

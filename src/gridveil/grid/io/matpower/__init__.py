@@ -22,8 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gridveil.errors import InputError
-from gridveil.grid.io import Protected, Source, protected_elements
+from gridveil.grid.io import Protected, Source, protected_elements, read_text, write_text
 from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
@@ -46,7 +45,7 @@ def read(source: str | os.PathLike[str]) -> Network:
         solved: it names every problem of the network.
     """
     path = Path(source)
-    case = scan(_text(path), path.name)
+    case = scan(read_text(path), path.name)
     network = to_network(tables_of(case), path.name)
     return replace(readable(network, path.name), source=Source("matpower", case))
 
@@ -73,7 +72,7 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
         text = _edited(data, _encoded(network, tables_of(data)))
     else:
         text = _rendered(_encoded(network, data), Path(path).stem)
-    _save(text, path)
+    write_text(text, path)
 
 
 def write_release(
@@ -118,7 +117,7 @@ def write_release(
         tables = replace(tables, branch=branch)
     if path is not None:
         remark = f"{', '.join(private)} as released; release.json lists what else is not as it was."
-        _save(_rendered(tables, Path(path).stem, (remark,)), path)
+        write_text(_rendered(tables, Path(path).stem, (remark,)), path)
     return tables
 
 
@@ -253,25 +252,6 @@ def _encoded(network: Network, tables: mt.CaseTables) -> mt.CaseTables:
 def _data(network: Network) -> Data | None:
     source = network.source
     return source.data if isinstance(source, Source) and source.kind == "matpower" else None
-
-
-def _text(path: Path) -> str:
-    try:
-        # Not all cases are UTF-8: other bytes are kept as they are.
-        return path.read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise InputError(
-            f"{path} can't be read: {error.strerror}.", remedy="Check the path."
-        ) from None
-
-
-def _save(text: str, path: str | os.PathLike[str]) -> None:
-    try:
-        Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise InputError(
-            f"{Path(path)} can't be written: {error.strerror}.", remedy="Check the path."
-        ) from None
 
 
 def _blank_tables(network: Network) -> mt.CaseTables:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridveil.errors import InputError
+from gridveil.grid.io import check_sizes
 from gridveil.grid.io.pandapower.costs import read_costs, write_costs
 from gridveil.grid.io.pandapower.read_columns import (
     BRANCH_TABLES,
@@ -26,12 +26,7 @@ from gridveil.grid.model.network import Network
 
 def put(net: Any, old: Network, new: Network) -> None:
     """Write every capacity, load, limit and cost of `new` that differs from `old` into `net`."""
-    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
-    if sizes[0] != sizes[1]:
-        raise InputError(
-            "The network has other buses, generators or branches than the net it came from.",
-            remedy="Change values only, not the elements.",
-        )
+    check_sizes(old, new, "net")
     _put_capacity(net, old, new)
     _put_load(net, old, new)
     _put_limits(net, old, new)

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Ratios
+from gridveil.grid.io import Ratios, check_sizes
 from gridveil.grid.io.powsybl.branches import Limited, duration, limits_of
 from gridveil.grid.io.powsybl.to_network import Layout
 from gridveil.grid.io.powsybl.tree import number
@@ -25,12 +25,7 @@ def put(
 
     Limits of branches with `released` capacities are written even if they are the same.
     """
-    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
-    if sizes[0] != sizes[1]:
-        raise InputError(
-            "The network has other buses, generators or branches than the file it came from.",
-            remedy="Change values only, not the elements.",
-        )
+    check_sizes(old, new, "file")
     changed = old.branches.capacity != new.branches.capacity
     if released is not None:
         changed |= released & np.isfinite(new.branches.capacity)

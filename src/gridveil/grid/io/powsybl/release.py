@@ -17,7 +17,7 @@ from gridveil.grid.io import Protected
 from gridveil.grid.io.powsybl.edit import drop_limits
 from gridveil.grid.io.powsybl.to_network import Layout, build
 from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, XIIDM, Tree, number
-from gridveil.grid.io.released_columns import copied
+from gridveil.grid.io.released_columns import copied, private_of_each
 from gridveil.grid.io.released_columns.table import KEPT
 from gridveil.grid.model.parameters import check_parameters
 
@@ -75,24 +75,8 @@ def hidden_of(
     layout: Layout, private: Sequence[str], protected: Protected
 ) -> dict[int, tuple[str, ...]]:
     """Return the private parameters of every element that has fewer of them than others."""
-    public: dict[int, set[str]] = {}
-    if "capacity" in protected:
-        for one, own in zip(layout.branches, protected["capacity"], strict=True):
-            # A three-winding transformer is public only if all of its sides are.
-            public.setdefault(id(one.element), {"capacity"})
-            if own:
-                public[id(one.element)].discard("capacity")
-    if "load" in protected:
-        for element, bus in layout.loads:
-            if not protected["load"][bus]:
-                public.setdefault(id(element), set()).update(("load", "reactive_load"))
-    if "generator_limit" in protected:
-        for element, own in zip(layout.generators, protected["generator_limit"], strict=True):
-            if not own:
-                public.setdefault(id(element), set()).add("generator_limit")
-    return {
-        key: tuple(name for name in private if name not in names) for key, names in public.items()
-    }
+    branches = (one.element for one in layout.branches)
+    return private_of_each(private, protected, branches, layout.loads, layout.generators)
 
 
 def renamed_ids(

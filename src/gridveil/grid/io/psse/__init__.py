@@ -32,7 +32,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.io import Source, protected_elements
+from gridveil.grid.io import (
+    Source,
+    check_sizes,
+    protected_elements,
+    read_text,
+    source_of,
+    write_text,
+)
 from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.psse.release import columns, published_impedance, strip
 from gridveil.grid.io.psse.text import Field, RawText, Record, Rows, layout, scan
@@ -64,14 +71,7 @@ def read(source: str | os.PathLike[str]) -> Network:
         If the file can't be read, or does not describe a network that can be solved.
     """
     path = Path(source)
-    try:
-        # Not all cases are UTF-8: other bytes are kept as they are.
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise InputError(
-            f"{path} can't be read: {error.strerror}.", remedy="Check the path."
-        ) from None
-    raw = scan(text, path.name)
+    raw = scan(read_text(path), path.name)
     network = replace(build(raw)[0], name=path.name)
     return replace(readable(network, path.name), source=Source("psse", raw))
 
@@ -84,9 +84,9 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
     InputError
         If elements were added or removed, or a value can't be written in the format.
     """
-    raw = _raw(network)
+    raw: RawText = source_of(network, "psse").data
     before, rows = build(raw)
-    _save(_edited(raw, _put(raw, rows, before, network)), path)
+    write_text(_edited(raw, _put(raw, rows, before, network)), path)
 
 
 def write_release(
@@ -98,8 +98,8 @@ def write_release(
     """
     private = check_parameters(parameters)
     network = without_reactive_copies(network, private)
-    raw = _raw(network)
-    bare = raw if network.source.private else strip(raw, private)
+    source = source_of(network, "psse")
+    bare: RawText = source.data if source.private else strip(source.data, private)
     before, rows = build(bare)
     own = protected_elements(network, "capacity", len(network.branches))
     edits = [*_put(bare, rows, before, network, own if "capacity" in private else None)]
@@ -108,7 +108,7 @@ def write_release(
         edits.append((_field(units, record, "PG"), _number(power)))
     text = _edited(bare, iter(edits))
     if path is not None:
-        _save(text, path)
+        write_text(text, path)
     return scan(text, bare.file)
 
 
@@ -151,12 +151,7 @@ def _put(
 
     For branches with `released` capacities all ratings change.
     """
-    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
-    if sizes[0] != sizes[1]:
-        raise InputError(
-            "The network has other buses, generators or branches than the case it came from.",
-            remedy="Change values only, not the elements.",
-        )
+    check_sizes(old, new, "case")
     tables = {name: Rows(raw, name) for name in ("BRANCH", "TRANSFORMER", "LOAD", "GEN")}
     known = layout(raw.version)
     capacity = new.branches.capacity
@@ -241,23 +236,3 @@ def _edited(raw: RawText, edits: Edits) -> str:
         pieces += [raw.text[at : field.start], value]
         at = field.end
     return "".join([*pieces, raw.text[at:]])
-
-
-def _raw(network: Network) -> RawText:
-    source = network.source
-    if not isinstance(source, Source) or source.kind != "psse":
-        raise InputError(
-            f"Network '{network.name}' did not come from PSS/E.",
-            remedy="Write it as the kind that it came from.",
-        )
-    raw: RawText = source.data
-    return raw
-
-
-def _save(text: str, path: str | os.PathLike[str]) -> None:
-    try:
-        Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise InputError(
-            f"{Path(path)} can't be written: {error.strerror}.", remedy="Check the path."
-        ) from None

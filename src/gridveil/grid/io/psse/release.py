@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from gridveil.grid.io import Protected, coarse
 from gridveil.grid.io.psse.branches import pairs_of
 from gridveil.grid.io.psse.text import ORDER, Field, RawText, Record, Rows, layout, scan
-from gridveil.grid.io.psse.to_network import Layout, build
-from gridveil.grid.io.released_columns import copied
+from gridveil.grid.io.psse.to_network import build
+from gridveil.grid.io.released_columns import copied, private_of_each
 from gridveil.grid.io.released_columns.table import KEPT
 from gridveil.grid.model.network import Bools, Branches
 from gridveil.grid.model.parameters import check_parameters
@@ -37,7 +37,9 @@ def strip(
     """Make a new case with only what the allow-lists of all `parameters` contain."""
     private = check_parameters(parameters)
     network, rows = build(raw)
-    hidden = _hidden(rows, private, protected or {})
+    branches = (record for _, record, _ in rows.branches)
+    known = private, protected or {}
+    hidden = private_of_each(*known, branches, rows.loads, rows.generators)
     kinds = _kinds(raw)
     lines = [f"0, {raw.base_mva!r}, {raw.version}, 0, 0, {raw.frequency!r}", "", ""]
     limited: dict[tuple[int, str], bool] = {}
@@ -97,29 +99,6 @@ def published_impedance(raw: RawText) -> tuple[Bools, Branches]:
     network, rows = build(raw)
     rated = np.array([section == "TRANSFORMER" for section, _, _ in rows.branches], dtype=bool)
     return rated, network.branches
-
-
-def _hidden(
-    rows: Layout, private: tuple[str, ...], protected: Protected
-) -> dict[int, tuple[str, ...]]:
-    """Return the private parameters of every record that has fewer of them than others."""
-    public: dict[int, set[str]] = {}
-    if "capacity" in protected:
-        for (_, record, _), own in zip(rows.branches, protected["capacity"], strict=True):
-            public.setdefault(id(record), {"capacity"})
-            if own:  # a transformer is public only if all of its windings are
-                public[id(record)].discard("capacity")
-    if "load" in protected:
-        for record, bus in rows.loads:
-            if not protected["load"][bus]:
-                public.setdefault(id(record), set()).update(("load", "reactive_load"))
-    if "generator_limit" in protected:
-        for record, own in zip(rows.generators, protected["generator_limit"], strict=True):
-            if not own:
-                public.setdefault(id(record), set()).add("generator_limit")
-    return {
-        key: tuple(name for name in private if name not in names) for key, names in public.items()
-    }
 
 
 def _kinds(raw: RawText) -> dict[int, str]:

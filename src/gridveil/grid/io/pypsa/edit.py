@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError
+from gridveil.grid.io import check_sizes
 from gridveil.grid.io.pypsa.read_columns import (
     AVAILABILITY,
     BRANCHES,
@@ -27,13 +28,7 @@ def put(source: Snapshot, old: Network, new: Network) -> None:
     A value that is a series in PyPSA is changed at the snapshot only; a rating or a nominal power
     has no series and changes for all snapshots.
     """
-    sizes = [[len(n.buses), len(n.generators), len(n.branches)] for n in (old, new)]
-    if sizes[0] != sizes[1]:
-        raise InputError(
-            "The network has other buses, generators or branches than the PyPSA network it came "
-            "from.",
-            remedy="Change values only, not the elements.",
-        )
+    check_sizes(old, new, "PyPSA network")
     _put_capacity(source, old, new)
     _put_load(source, old, new)
     _put_limits(source, old, new)

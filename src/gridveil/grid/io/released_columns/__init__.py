@@ -113,6 +113,43 @@ def row_groups(
             yield tuple(name for name in parameters if name not in public), rows
 
 
+def private_of_each(
+    parameters: Sequence[str],
+    protected: Mapping[str, Bools],
+    branches: Iterable[object],
+    loads: Iterable[tuple[object, int]],
+    units: Iterable[object],
+) -> dict[int, tuple[str, ...]]:
+    """Return the private parameters of every element that has fewer of them than others, by `id`.
+
+    Parameters
+    ----------
+    parameters, protected
+        As in `row_groups`.
+    branches, loads, units
+        The elements of a file for the rows of a network's tables; loads with their buses. One that
+        is several branches is public only if all of these are.
+    """
+    public: dict[int, set[str]] = {}
+    if "capacity" in protected:
+        for one, own in zip(branches, protected["capacity"], strict=True):
+            public.setdefault(id(one), {"capacity"})
+            if own:
+                public[id(one)].discard("capacity")
+    if "load" in protected:
+        for one, bus in loads:
+            if not protected["load"][bus]:
+                public.setdefault(id(one), set()).update(("load", "reactive_load"))
+    if "generator_limit" in protected:
+        for one, own in zip(units, protected["generator_limit"], strict=True):
+            if not own:
+                public.setdefault(id(one), set()).add("generator_limit")
+    return {
+        key: tuple(name for name in parameters if name not in names)
+        for key, names in public.items()
+    }
+
+
 def fate_of(kind: str, table: str, column: str, parameters: Sequence[str]) -> Rule | None:
     """Return the rule that changes a column, or None if it is copied."""
     found = list(_rules(kind, table, column, parameters))
