@@ -106,9 +106,9 @@ ORDERS = {"wind": WIND_ORDER}
 # Inside the grid package a module imports from its own part and from earlier ones. One pair goes
 # both ways: a network keeps the file that it came from, and readers make networks.
 GRID = (
-    "model", "io", "cases", "opf", "restoration", "methods", "congestion", "statement_facts",
-    "picture", "report", "model_comparison", "owner_report", "owner_preview",
-    "assumptions", "release", "series", "evaluation",
+    "model", "io", "cases", "opf", "restoration", "methods", "congestion", "picture",
+    "report", "model_comparison", "owner_report", "owner_preview", "disclosures", "release",
+    "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}
 EVERYTHING = {"auditing", "cli", "planning", "studies", "__init__", "__main__"}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import InputError
+from gridveil.grid.disclosures import KIND
 from gridveil.grid.io import read_case
 from gridveil.grid.methods import PENALTY
 from gridveil.grid.model.class_steps import classes_of
@@ -30,7 +31,6 @@ from gridveil.grid.model_comparison import AcErrors, ModelErrors, Reference, ac_
 from gridveil.grid.opf.outages import Contingencies, contingencies
 from gridveil.grid.owner_report import owner_sections, values_picture
 from gridveil.grid.release import POPULATION_FILE
-from gridveil.grid.statement_facts import KIND
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.inference_attack import Inference, infer

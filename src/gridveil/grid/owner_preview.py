@@ -20,6 +20,7 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import SUFFIXES, Source, module_of
 from gridveil.grid.io.released_columns import Change, changes, fate_of, lines
+from gridveil.grid.model.covariates import PLACEHOLDER
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
@@ -29,8 +30,6 @@ from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.words import certainty, show_certainty
 from gridveil.report.certainty_by_size import misfit, sizes
 
-PLACEHOLDER = 9000.0
-"""Ratings from here on (MW) are mostly placeholders for lines without a limit."""
 _USUAL_ALPHA = Fraction(30)
 _MODELS, _FEWER, _LARGE = 100, 20, 500
 KINDS = {

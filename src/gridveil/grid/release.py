@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
-from gridveil.grid.assumptions import assumed, unusual
 from gridveil.grid.congestion import Congestion, congestion
+from gridveil.grid.disclosures import assumed, facts, unusual
 from gridveil.grid.io import network_suffix
 from gridveil.grid.methods import METHODS, Method
 from gridveil.grid.methods.base import Outcome, Prepared, Task, run
@@ -52,7 +52,6 @@ from gridveil.grid.report import (
     served_words,
     survived_words,
 )
-from gridveil.grid.statement_facts import facts
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact_numbers import Exact

@@ -15,9 +15,9 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.series.clock import Clock
+from gridveil.grid.series.disclosures import KIND
 from gridveil.grid.series.load_table import LoadSeries
 from gridveil.grid.series.pictures import Drawn, congested, year_pictures
-from gridveil.grid.series.statement_facts import KIND
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.page import Section, Table, owner_page

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError, wrong_type
-from gridveil.grid.assumptions import file_words
+from gridveil.grid.disclosures import file_words
 from gridveil.grid.io import module_of
 from gridveil.grid.methods.base import TROUBLE
 from gridveil.grid.model.network import Network
@@ -26,15 +26,20 @@ from gridveil.grid.model.public_network import PublicNetwork, split
 from gridveil.grid.model.ranges import RangeLike, ranges_of
 from gridveil.grid.model.release_problem import check_writable, highest_cost, sketch_network
 from gridveil.grid.restoration.rounding import decimals_for
-from gridveil.grid.series.assumptions import assumed, unusual
 from gridveil.grid.series.clock import check_block
+from gridveil.grid.series.disclosures import (
+    MEANS_ALONE,
+    assumed,
+    made_up,
+    series_facts,
+    unusual,
+)
 from gridveil.grid.series.load_table import LoadSeries
 from gridveil.grid.series.options import METHODS, Series
 from gridveil.grid.series.queries import TYPICAL, Frame, all_queries, planned
 from gridveil.grid.series.rebuild import Answers, Box, rebuild, textured
 from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.serve_hours import KEPT, Served, Workers, serve_hours, solve_hours
-from gridveil.grid.series.statement_facts import MEANS_ALONE, made_up, series_facts
 from gridveil.privacy.account import Account, Budget
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY, Adjacency, blocks_in
 from gridveil.privacy.exact_numbers import Exact

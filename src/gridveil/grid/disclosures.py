@@ -1,12 +1,13 @@
-"""What a planned release of a network takes for granted, and what is unusual about it.
+"""What a release of a network says of itself: before it is charged, and in its statement.
 
-Public facts alone decide both: topology, voltages, what is not private, ranges and the guarantee.
-No private value is compared with anything.
+A plan says what it takes for granted and what is unusual about it. Public facts alone decide both:
+topology, voltages, what is not private, ranges and the guarantee; no private value is compared with
+anything. The statement says, beside what its account knows, the settings and the limitations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
@@ -14,23 +15,22 @@ from typing import Any
 import numpy as np
 
 from gridveil.errors import show_exact
+from gridveil.grid.congestion import Congestion
 from gridveil.grid.io import network_suffix
-from gridveil.grid.io.released_columns import lines
-from gridveil.grid.methods.base import Prepared
-from gridveil.grid.model.covariates import public_facts
-from gridveil.grid.model.declarations import Declared
+from gridveil.grid.io.released_columns import CHANGED, lines
+from gridveil.grid.methods.base import Method, Outcome, Prepared, Task
+from gridveil.grid.model.covariates import likely_sizes
+from gridveil.grid.model.declarations import UNLIMITED_ABOVE, Declared
 from gridveil.grid.model.network import Floats, Generators, Network
-from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import solve_population
-from gridveil.grid.owner_preview import PLACEHOLDER
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
+from gridveil.privacy.statement import Facts, Restoration
 from gridveil.privacy.words import neighbour_json, show_far, show_step
 
-# A line carries about this many MW for each kV: 138 kV, 175 MW; 230 kV, 500 MW; 20 kV, 10 MW.
-_PER_KILOVOLT = 1.0
 _MOST = 0.5  # of all entries
 _LITTLE = 0.005  # a step, as a share of a typical value
 _LITTLE_SHARE = 0.01  # a relative step
@@ -215,7 +215,7 @@ def _relative_step(
 
 
 def _step(public: PublicNetwork, name: str, one: Adjacency, noise: Floats) -> Iterator[str]:
-    typical, why = _typical(public, name)
+    typical, why = likely_sizes(public, name)
     if typical is None:
         return
     unit = PARAMETERS[name].unit
@@ -235,33 +235,164 @@ def _step(public: PublicNetwork, name: str, one: Adjacency, noise: Floats) -> It
         )
 
 
-def _typical(public: PublicNetwork, name: str) -> tuple[Floats | None, str]:
-    """How large values of a parameter may well be, by public facts, and by which."""
-    part = public.parts[name]
-    low, high = public.low[part], public.high[part]
-    count = len(low)
-    if name == "capacity":
-        voltage = public_facts(public, "branches").get("voltage")
-        if voltage is not None:
-            known = np.nan_to_num(np.asarray(voltage, float)[public.support["capacity"]])
-            if (known > 0).all():
-                return np.clip(_PER_KILOVOLT * known, low, high), "by their voltages"
-        return np.sqrt(low * high), "in the middle of their range"
-    if name == "cost":
-        return (high - low) / 2, "at most from the middle of their range"
-    if name == "reactive_load":
-        return None, ""
-    other, column, table = {
-        "load": ("generator_limit", "p_max", public.generators),
-        "generator_limit": ("load", "load", public.buses),
-    }[name]
-    if other in public.parameters:
-        return None, ""
-    on: Any = table
-    sizes = np.abs(np.nan_to_num(getattr(on, column)[on.in_service], posinf=0.0))
-    # Limits like 9,999 stand for units without one.
-    total = float(sizes[(sizes < PLACEHOLDER) | (name != "load")].sum())
-    if not total:
-        return None, ""
-    what = "generation" if name == "load" else "load"
-    return np.full(count, total / count), f"by the {what} and their number"
+KIND = "grid parameters"
+
+_LIMITATIONS = (
+    "Topology, places and impedances are public, and tell about ratings what epsilon does not "
+    "bound: a standard type of line or transformer can be looked up from its impedance.",
+    "Values that come from a short public list (standard ratings) can be guessed from noisy ones "
+    "where alpha is below the spacing of the list: choose alpha above it.",
+    "Models of the population that ran on the real network are evidence about it, outside epsilon.",
+    "Outputs of units that can't be dispatched are published as the file has them: where they come "
+    "from a dispatch of the real network they are evidence about it, outside epsilon.",
+    "Voltage set points and limits, shunts and taps are published as the file has them: if they "
+    "were computed from private values, these can be worked out.",
+)
+_OF_PARAMETERS = {
+    "capacity": "Impedances that the file gives on ratings are published with three digits, which "
+    "leaves fewer ratings possible than there were; impedances that were computed from ratings "
+    "before they came into the file are published as they are. Reactance and charging of a line "
+    "together tell how many circuits of a known type it has.",
+    "load": "Limits of loads that can be dispatched are published with those of the generators.",
+    "generator_limit": "Limits that follow from one number (of a unit whose output is fixed, or of "
+    "a nominal power) move together: a change of that number is one of several entries.",
+}
+_SLOPES = (
+    "Released costs are linear, one slope per unit: a cost curve is replaced by its mean slope "
+    "between the limits of its unit, and constants are replaced by 0."
+)
+_COEFFICIENTS = (
+    "Released costs are linear, one slope per unit: since generator limits are private too, a "
+    "polynomial cost is replaced by its linear coefficient, and its quadratic term and constant "
+    "by 0."
+)
+_PLACEHOLDERS = (
+    "Which lines have a rating of at least {} MW is public, by their owner's declaration: these "
+    "are placeholders, released as lines without a limit."
+)
+_DISPATCH = (
+    "Set points of units are those of the file, by their owner's declaration: if they come from a "
+    "dispatch of the real network, capacities of lines that were full can be worked out from them."
+)
+_RATIOS = (
+    "Further limits of a line (durations, sides, ratings) are its released capacity times public "
+    "ratios, by their owner's declaration: {}; 1 for all others."
+)
+_CURVES = (
+    "Breakpoints and slopes of piecewise-linear costs were declared public: limits that they were "
+    "made from can be worked out from them."
+)
+
+
+def facts(
+    task: Task,
+    outcome: Outcome,
+    decimals: Mapping[str, int],
+    seen: Congestion | None,
+    declared: Declared,
+    left_out: int,
+) -> Facts:
+    """What the statement says of a release, beside what its account knows."""
+    problem, options = task.problem, task.options
+    public, models = problem.public, problem.models
+    what = ", ".join(public.parameters)
+    # The owner's name for the data: that of a case may tell about it.
+    name = public.name if task.account.charge is None else task.account.charge.dataset
+    known: dict[str, Any] = {
+        "parameters": list(public.parameters),
+        "ranges": {name: [one.low, one.high] for name, one in public.ranges.items()},
+        "models": models.size,
+        "models_left_out": left_out,
+        "decimals": dict(decimals),
+        CHANGED: [one.to_json() for one in public.changes],
+        **options.settings(),
+    }
+    if "capacity" in public.parameters:
+        # Always both, so that nothing about the values shows in which settings there are.
+        noise = None if seen is None else seen.noise
+        known["cost_of_released_limits"] = None if seen is None else seen.cost
+        known["cost_of_noise_alone"] = None if noise is None else list(noise)
+    clear = public_beside(public.parameters)
+    limitations = [*_LIMITATIONS, *(_OF_PARAMETERS.get(name, "") for name in public.parameters)]
+    if "cost" in public.parameters:
+        limits = "generator_limit" in public.parameters
+        limitations.append(_COEFFICIENTS if limits else _SLOPES)
+    if seen is not None and seen.doubtful:
+        limitations.insert(0, seen.words)
+    if options.known_total is not None:
+        clear.append("total load")
+    if declared.only:
+        known["only"] = dict(declared.only)
+    if declared.unlimited_above is not None:
+        known[UNLIMITED_ABOVE] = declared.unlimited_above
+        limitations.append(_PLACEHOLDERS.format(f"{declared.unlimited_above:.10g}"))
+    if declared.public_dispatch:
+        known["public_dispatch"] = True
+        clear.append("set points of units")
+        limitations.append(_DISPATCH)
+    if declared.limit_ratios:
+        known["limit_ratios"] = dict(declared.limit_ratios)
+        clear.append("ratios of limits")
+        said = (f"{name} {ratio:.10g}" for name, ratio in declared.limit_ratios.items())
+        limitations.append(_RATIOS.format(", ".join(said)))
+    if "load" in public.parameters and "reactive_load" not in public.parameters:
+        known["power_factor"] = declared.power_factor
+    clear += declared.published(public.parameters)
+    if "generator_limit" in public.parameters and declared.public_curves:
+        clear.append("breakpoints and slopes of cost curves")
+        limitations.append(_CURVES)
+    return Facts(
+        kind=KIND,
+        method=options.method,
+        summary=f"{what} of network {name}: {public.entries:,} entries, with "
+        f"{models.size:,} models",
+        settings={**known, **outcome.facts},
+        public_inputs=[
+            "topology, reactances and everything else of the network but what is private",
+            f"which entries of {what} are there (not 0, or limited), and their signs",
+            *_protected(public, declared),
+            f"the population: {models.size:,} models",
+        ],
+        published_in_clear=[*clear, "topology and impedances", "the population"],
+        restoration=None
+        if outcome.solver is None
+        else Restoration(solver=outcome.solver, gap=outcome.gap),
+        limitations=[line for line in limitations if line],
+        adjacency=_adjacency(problem, options),
+    )
+
+
+def _protected(public: PublicNetwork, declared: Declared) -> list[str]:
+    """What is protected of the parameters that are not protected as a whole."""
+    parts = ((name, declared.protects(name)) for name in public.parameters)
+    return [
+        f"{name} is protected for {part} alone, by its owner's declaration; the rest is public"
+        for name, part in parts
+        if part
+    ]
+
+
+def _adjacency(problem: ReleaseProblem, options: Method) -> str:
+    public, words = problem.public, []
+    if problem.steps:
+        words.append(
+            f"Steps of {', '.join(sorted(problem.steps))} differ by public class: an entry is in "
+            "the first class that fits it, and the alpha that is counted is the smallest."
+        )
+    if problem.relative:
+        words.append(
+            f"alpha of {', '.join(sorted(problem.relative))} is relative: the larger of the two "
+            "values is at most 1 + alpha times the smaller."
+        )
+    if options.known_total is not None:
+        words.append(
+            "The total load is public: loads differ in two entries, one up and one down by as much."
+        )
+    if "reactive_load" in public.parameters:
+        words.append(
+            "Active and reactive power of a load are two entries, with an alpha each: of one load "
+            "with both at once it is twice epsilon."
+        )
+    if "generator_limit" in public.parameters:
+        words.append("In neither is a lower limit above its upper one.")
+    return " ".join(words)
