@@ -12,7 +12,7 @@ import pytest
 import gridveil as gv
 from gridveil.errors import InputError, NotPrivateWarning, PlanWarning
 from gridveil.grid.methods.cost_query import CostQuery
-from gridveil.grid.model.covariates import public_facts
+from gridveil.grid.model.public_facts import public_facts
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise
 

@@ -11,7 +11,7 @@ from gridveil.grid import read_case
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.model.network import scaled
-from gridveil.grid.model.ranges import default_range
+from gridveil.grid.model.public_facts import default_range
 from gridveil.grid.release import plan
 
 

@@ -24,8 +24,8 @@ from gridveil.errors import InputError
 from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io import pandapower as fmt
 from gridveil.grid.io import read_case
-from gridveil.grid.io.dispatch import light_dispatch
 from gridveil.grid.io.pandapower.costs import unit_places
+from gridveil.grid.io.substitutes import light_dispatch
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.picture import mapped_positions

@@ -20,11 +20,11 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import SUFFIXES, Source, module_of
 from gridveil.grid.io.released_columns import Change, changes, fate_of, lines
-from gridveil.grid.model.covariates import PLACEHOLDER
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.ranges import check_ranges, default_range
+from gridveil.grid.model.public_facts import PLACEHOLDER, default_range
+from gridveil.grid.model.public_network import check_ranges
 from gridveil.grid.model.sampling import own_models, sample_population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.words import certainty, show_certainty

@@ -31,8 +31,8 @@ from gridveil.grid.model.declarations import Declared, declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters, public_beside
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public_network import PublicNetwork, split_parts
-from gridveil.grid.model.ranges import RangeLike, ranges_of
+from gridveil.grid.model.public_facts import ranges_of
+from gridveil.grid.model.public_network import PublicNetwork, RangeLike, split_parts
 from gridveil.grid.model.release_problem import (
     ReleaseProblem,
     check_generation,

@@ -21,8 +21,8 @@ from gridveil.grid.model.class_steps import steps_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public_network import PublicNetwork, split_parts
-from gridveil.grid.model.ranges import check_ranges, ranges_of
+from gridveil.grid.model.public_facts import ranges_of
+from gridveil.grid.model.public_network import PublicNetwork, check_ranges, split_parts
 from gridveil.grid.model.release_problem import neighbours
 from gridveil.grid.model.sampling import default_models, own_models, sample_like, sample_population
 from gridveil.grid.model_comparison import Reference, unlimited

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.declarations import fits
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.public_facts import public_facts
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact_numbers import Exact

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, Ratios, Source, module_of
-from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.grid.model.public_facts import public_facts
 from gridveil.privacy.ledger import PART
 
 UNLIMITED_ABOVE = "unlimited_above"

@@ -37,8 +37,7 @@ from gridveil.grid.model.tables import (
 from gridveil.privacy.sensitivity import power_of_two_below
 
 if TYPE_CHECKING:
-    from gridveil.grid.model.public_network import PublicNetwork
-    from gridveil.grid.model.ranges import RangeLike
+    from gridveil.grid.model.public_network import PublicNetwork, RangeLike
     from gridveil.privacy.sealed import Sealed
 
 __all__ = [

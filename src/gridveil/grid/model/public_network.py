@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridveil.errors import InputError, SealedError
-from gridveil.grid.io import Protected, Source, module_of
-from gridveil.grid.io.dispatch import sides_of_limits, without_reactive_copies
+from gridveil.grid.io import Source, module_of
 from gridveil.grid.io.released_columns import Change, changes
-from gridveil.grid.model.costs import clip_points, with_points
+from gridveil.grid.io.substitutes import refuse_curves, without_copies, without_reactive_copies
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import (
-    IMPEDANCES,
     Bools,
     Floats,
     Network,
@@ -30,8 +28,9 @@ from gridveil.grid.model.network import (
     scaled_table,
 )
 from gridveil.grid.model.parameters import PARAMETERS, check_parameters
-from gridveil.grid.model.ranges import RangeLike, box, check_ranges
 from gridveil.privacy.sealed import Range, Sealed, seal, seal_together
+
+RangeLike = Range | tuple[float, float]
 
 TABLES = ("buses", "generators", "branches")
 
@@ -142,7 +141,7 @@ class PublicNetwork:
         return np.concatenate([high for _, high in self._boxes()])
 
     def _boxes(self) -> list[tuple[Floats, Floats]]:
-        return [box(self.ranges[name], self.signs[part]) for name, part in self.parts.items()]
+        return [_box(self.ranges[name], self.signs[part]) for name, part in self.parts.items()]
 
     def entry_names(self) -> tuple[str, ...]:
         """What each private value belongs to, in the order of the vector.
@@ -271,9 +270,9 @@ def _split(
     network = declared.network(network)
     rows = {name: declared.chosen(network, name) for name in declared.only}
     source = declared.source(network.source, parameters, rows)
-    public = _without_copies(network, ranges, support, source, rows)
+    public = without_copies(network, ranges, support, source, rows)
     if "generator_limit" in parameters and not declared.public_curves:
-        _refuse_curves(network, support["p_min"] | support["p_max"])
+        refuse_curves(network, support["p_min"] | support["p_max"])
     private: dict[str, dict[str, str]] = {table: {} for table in TABLES}
     sealed, signs = [], []
     for parameter in parameters:
@@ -316,79 +315,6 @@ def _signs(values: Floats, parameter: str) -> Floats:
     return np.where((values < 0) & (parameter != "capacity"), -1.0, 1.0)
 
 
-def _refuse_curves(network: Network, hidden: Bools) -> None:
-    """Raise if any cost of a unit with private limits is a curve of breakpoints, of however many.
-
-    Most curves are sampled between a unit's limits. From evenly spaced inner points the limits
-    follow exactly. A curve of two points has none, but its slope and intercept were computed from
-    both limits, and costs in a file are rounded: few pairs of limits give the very same two
-    numbers, and often only one.
-    """
-    curved = [
-        name
-        for name, points, private in zip(
-            network.generators.name, network.generators.points, hidden, strict=True
-        )
-        if private and points is not None
-    ]
-    if curved:
-        raise InputError(
-            f"Generator limits are private, and {len(curved):,} of {len(network.generators):,} "
-            f"generators have piecewise-linear costs ({curved[0]}, for example): limits can often "
-            "be worked out from the breakpoints, and from the slope between two of them.",
-            remedy="If the curves are public and were not made from the limits, say so: "
-            "public_curves=True (--public-curves). Otherwise give polynomial costs, or make costs "
-            "private too.",
-        )
-
-
-def _without_copies(
-    network: Network,
-    ranges: Mapping[str, Range],
-    support: Mapping[str, Bools],
-    source: Source | None,
-    rows: Protected,
-) -> Network:
-    """The network without what copies private parameters in other columns of the model."""
-    buses, units, branches = network.buses, network.generators, network.branches
-    every = np.ones(len(units), dtype=bool)
-    if source is not None and (read := getattr(module_of(source.kind), "published_reactive", None)):
-        shown_buses, shown_units = read(source.data)
-        same = {name: getattr(shown_buses, name) for name in ("ac_shunt", "reactive_shunt")}
-        buses = replace(buses, **same)
-        units = replace(units, q_min=shown_units.q_min, q_max=shown_units.q_max)
-    if "load" in ranges:
-        hidden = rows.get("load", np.ones(len(buses), dtype=bool))
-        buses = replace(buses, reactive_load=np.where(hidden, 0.0, buses.reactive_load))
-    if "capacity" in ranges and source is not None:
-        published = getattr(module_of(source.kind), "published_impedance", None)
-        if published is not None:
-            # What restoration sees of impedances on ratings is what is published of them.
-            rated, shown = published(source.data)
-            there: dict[str, Any] = {
-                column: np.where(rated, getattr(shown, column), getattr(branches, column))
-                for column in IMPEDANCES
-            }
-            branches = replace(branches, **there)
-    if "generator_limit" in ranges:
-        # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
-        around = ranges["generator_limit"]
-        hidden = support["p_min"] | support["p_max"]
-        units = with_points(units, clip_points(units, around.low, around.high), hidden)
-        units = sides_of_limits(units, rows.get("generator_limit", every))
-    if "cost" in ranges:
-        hidden = rows.get("cost", every)
-        curves = [points is not None for points in units.points]
-        if (hidden & (curves | (units.quadratic != 0))).any():
-            raise InputError(
-                "Only linear costs can be private, and this network has quadratic or "
-                "piecewise-linear ones.",
-                remedy="Split network.linearised() instead.",
-            )
-        units = replace(units, constant=np.where(hidden, 0.0, units.constant))
-    return replace(network, buses=buses, generators=units, branches=branches)
-
-
 def _changes(source: Any, parameters: tuple[str, ...], declared: Declared) -> tuple[Change, ...]:
     """What a release of a file does not have as it was; nothing for a network made by hand."""
     if not isinstance(source, Source) or source.private:
@@ -397,3 +323,61 @@ def _changes(source: Any, parameters: tuple[str, ...], declared: Declared) -> tu
     known = source.kind, present, parameters, declared.only
     ratios = bool(declared.limit_ratios)
     return changes(*known, dispatched=declared.public_dispatch, ratios=ratios)
+
+
+def check_ranges(
+    parameters: tuple[str, ...], ranges: RangeLike | Mapping[str, RangeLike]
+) -> dict[str, Range]:
+    """The public range of each parameter.
+
+    Raises
+    ------
+    InputError
+        If a range is missing, is for another parameter, or can't be used.
+    """
+    if not isinstance(ranges, Mapping):
+        if len(parameters) > 1:
+            raise InputError(
+                f"{' and '.join(parameters)} need a public range each.",
+                remedy='Give a mapping, as in range={"capacity": (1, 5000), "load": (0, 1000)}.',
+            )
+        ranges = {parameters[0]: ranges}
+    if set(ranges) != set(parameters):
+        raise InputError(
+            f"The public ranges are for {', '.join(map(str, ranges)) or 'nothing'}, and private "
+            f"is {', '.join(parameters)}.",
+            remedy="Give one range for each private parameter, and no other.",
+        )
+    found = {name: _range(ranges[name]) for name in parameters}
+    if "capacity" in found and found["capacity"].low <= 0:
+        raise InputError(
+            f"The range of capacities starts at {found['capacity'].low:g}.",
+            remedy="Give a positive lower end: a capacity of 0 would mean that there is no limit.",
+        )
+    return found
+
+
+def _range(ranges: RangeLike) -> Range:
+    if isinstance(ranges, Range):
+        return ranges
+    try:
+        low, high = ranges
+        return Range(float(low), float(high))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            "The public range of a private parameter is a pair of numbers.",
+            remedy="Give it as in range=(1, 5000).",
+        ) from None
+
+
+def _box(ranges: Range, signs: Floats) -> tuple[Floats, Floats]:
+    """The lower and the upper end of every entry: the range, on the side of 0 that its sign says.
+
+    If the whole range is on the other side, both ends are the end that is nearest to 0.
+    """
+    positive = signs > 0
+    low = np.where(positive, min(max(ranges.low, 0.0), ranges.high), ranges.low)
+    high = np.where(positive, ranges.high, max(min(ranges.high, 0.0), ranges.low))
+    return low, high

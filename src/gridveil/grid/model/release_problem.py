@@ -18,11 +18,11 @@ import numpy as np
 from gridveil.errors import InputError
 from gridveil.grid.io import coarse, module_of
 from gridveil.grid.model.class_steps import by_class
-from gridveil.grid.model.covariates import public_facts
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
 from gridveil.grid.model.population import Population
+from gridveil.grid.model.public_facts import public_facts
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact_numbers import Exact

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.io.dispatch import REACTIVE
+from gridveil.grid.io.substitutes import REACTIVE
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.ac.check import AcModel, misses

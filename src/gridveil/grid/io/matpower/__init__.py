@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from gridveil.grid.io import Protected, Source, protected_elements, read_text, write_text
-from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.matpower import tables as mt
 from gridveil.grid.io.matpower.text import CORE, CaseText, scan
 from gridveil.grid.io.released_columns import copied, row_groups
+from gridveil.grid.io.substitutes import released_dispatch, without_reactive_copies
 from gridveil.grid.model.checks import Problem, readable, with_references
 from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Floats, Generators, Network

@@ -46,11 +46,6 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
-from gridveil.grid.io.dispatch import (
-    reactive_reach,
-    released_dispatch,
-    without_reactive_copies,
-)
 from gridveil.grid.io.pandapower.edit import put
 from gridveil.grid.io.pandapower.profiles import models_at
 from gridveil.grid.io.pandapower.reactive import ac_gaps
@@ -70,6 +65,11 @@ from gridveil.grid.io.pandapower.to_network import (
     limit_loading,
     load_places,
     why_none,
+)
+from gridveil.grid.io.substitutes import (
+    reactive_reach,
+    released_dispatch,
+    without_reactive_copies,
 )
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.costs import clip_points, with_points

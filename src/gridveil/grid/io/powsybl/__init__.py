@@ -43,11 +43,6 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
-from gridveil.grid.io.dispatch import (
-    reactive_reach,
-    released_dispatch,
-    without_reactive_copies,
-)
 from gridveil.grid.io.powsybl import constant_elements
 from gridveil.grid.io.powsybl.branches import duration, limits_of
 from gridveil.grid.io.powsybl.crossed_limits import Limits, put_back, uncrossed
@@ -55,6 +50,11 @@ from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.release import CARRIERS, columns, strip
 from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, number, parse, text_of
+from gridveil.grid.io.substitutes import (
+    reactive_reach,
+    released_dispatch,
+    without_reactive_copies,
+)
 from gridveil.grid.model.checks import Problem, readable
 from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import check_parameters

@@ -40,10 +40,10 @@ from gridveil.grid.io import (
     source_of,
     write_text,
 )
-from gridveil.grid.io.dispatch import released_dispatch, without_reactive_copies
 from gridveil.grid.io.psse.release import columns, published_impedance, strip
 from gridveil.grid.io.psse.text import Field, RawText, Record, Rows, layout, scan
 from gridveil.grid.io.psse.to_network import Layout, ac_gaps, build
+from gridveil.grid.io.substitutes import released_dispatch, without_reactive_copies
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import check_parameters

@@ -49,7 +49,6 @@ from gridveil.grid.io import (
     unlogged,
     writable,
 )
-from gridveil.grid.io.dispatch import without_reactive_copies
 from gridveil.grid.io.pypsa import snapshot_models as several
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.loads_over_time import load_names, load_places, load_series, put_series
@@ -59,6 +58,7 @@ from gridveil.grid.io.pypsa.release import META, columns, published_impedance, s
 from gridveil.grid.io.pypsa.snapshot_models import models
 from gridveil.grid.io.pypsa.to_network import build
 from gridveil.grid.io.snapshot_choice import chosen
+from gridveil.grid.io.substitutes import without_reactive_copies
 from gridveil.grid.model.checks import readable
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters

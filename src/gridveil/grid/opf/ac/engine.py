@@ -20,7 +20,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.io.dispatch import ENDLESS_MW
+from gridveil.grid.io.substitutes import ENDLESS_MW
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.two_ports import to_complex

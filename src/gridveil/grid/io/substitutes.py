@@ -1,16 +1,27 @@
-"""Set points and reactive limits for a released file, from public and released numbers only."""
+"""What a release has in place of what copies private values, or follows from them.
+
+That is set points and reactive limits, from public and released numbers only; and in a public
+network neutral or published values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import coo_array, csc_array, diags_array
 from scipy.sparse.linalg import splu
 
-from gridveil.grid.io import Source, protected_elements
+from gridveil.errors import InputError
+from gridveil.grid.io import Protected, Source, module_of, protected_elements
+from gridveil.grid.model.costs import clip_points, with_points
 from gridveil.grid.model.network import Bools, Floats, Generators, Ints, Network
+from gridveil.grid.model.tables import IMPEDANCES
+
+if TYPE_CHECKING:
+    from gridveil.privacy.sealed import Range
 
 ENDLESS_MW = 1e8
 """A limit of this size or more counts as no limit."""
@@ -205,3 +216,76 @@ def _reach(*pairs: tuple[Floats, Floats]) -> float:
     """Return the longest step, at most 1, that keeps all values positive with a small margin."""
     ratios = [0.995 * float((v[d < 0] / -d[d < 0]).min()) for v, d in pairs if (d < 0).any()]
     return min(1.0, *ratios) if ratios else 1.0
+
+
+def without_copies(
+    network: Network,
+    ranges: Mapping[str, Range],
+    support: Mapping[str, Bools],
+    source: Source | None,
+    rows: Protected,
+) -> Network:
+    """The network without what copies private parameters in other columns of the model."""
+    buses, units, branches = network.buses, network.generators, network.branches
+    every = np.ones(len(units), dtype=bool)
+    if source is not None and (read := getattr(module_of(source.kind), "published_reactive", None)):
+        shown_buses, shown_units = read(source.data)
+        same = {name: getattr(shown_buses, name) for name in ("ac_shunt", "reactive_shunt")}
+        buses = replace(buses, **same)
+        units = replace(units, q_min=shown_units.q_min, q_max=shown_units.q_max)
+    if "load" in ranges:
+        hidden = rows.get("load", np.ones(len(buses), dtype=bool))
+        buses = replace(buses, reactive_load=np.where(hidden, 0.0, buses.reactive_load))
+    if "capacity" in ranges and source is not None:
+        published = getattr(module_of(source.kind), "published_impedance", None)
+        if published is not None:
+            # What restoration sees of impedances on ratings is what is published of them.
+            rated, shown = published(source.data)
+            there: dict[str, Any] = {
+                column: np.where(rated, getattr(shown, column), getattr(branches, column))
+                for column in IMPEDANCES
+            }
+            branches = replace(branches, **there)
+    if "generator_limit" in ranges:
+        # The ends of a cost curve are a unit's limits: it goes on to the ends of the range.
+        around = ranges["generator_limit"]
+        hidden = support["p_min"] | support["p_max"]
+        units = with_points(units, clip_points(units, around.low, around.high), hidden)
+        units = sides_of_limits(units, rows.get("generator_limit", every))
+    if "cost" in ranges:
+        hidden = rows.get("cost", every)
+        curves = [points is not None for points in units.points]
+        if (hidden & (curves | (units.quadratic != 0))).any():
+            raise InputError(
+                "Only linear costs can be private, and this network has quadratic or "
+                "piecewise-linear ones.",
+                remedy="Split network.linearised() instead.",
+            )
+        units = replace(units, constant=np.where(hidden, 0.0, units.constant))
+    return replace(network, buses=buses, generators=units, branches=branches)
+
+
+def refuse_curves(network: Network, hidden: Bools) -> None:
+    """Raise if any cost of a unit with private limits is a curve of breakpoints, of however many.
+
+    Most curves are sampled between a unit's limits. From evenly spaced inner points the limits
+    follow exactly. A curve of two points has none, but its slope and intercept were computed from
+    both limits, and costs in a file are rounded: few pairs of limits give the very same two
+    numbers, and often only one.
+    """
+    curved = [
+        name
+        for name, points, private in zip(
+            network.generators.name, network.generators.points, hidden, strict=True
+        )
+        if private and points is not None
+    ]
+    if curved:
+        raise InputError(
+            f"Generator limits are private, and {len(curved):,} of {len(network.generators):,} "
+            f"generators have piecewise-linear costs ({curved[0]}, for example): limits can often "
+            "be worked out from the breakpoints, and from the slope between two of them.",
+            remedy="If the curves are public and were not made from the limits, say so: "
+            "public_curves=True (--public-curves). Otherwise give polynomial costs, or make costs "
+            "private too.",
+        )

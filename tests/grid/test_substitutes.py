@@ -11,8 +11,8 @@ from scipy.optimize import lsq_linear
 from gridveil import grid
 from gridveil.errors import InputError
 from gridveil.grid import cases, read_case
-from gridveil.grid.io.dispatch import ENDLESS_MW, light_dispatch
 from gridveil.grid.io.matpower import tables_of
+from gridveil.grid.io.substitutes import ENDLESS_MW, light_dispatch
 
 CASES = ("rts96", "pglib_opf_case5_pjm", "pglib_opf_case39_epri", "pglib_opf_case118_ieee")
 
