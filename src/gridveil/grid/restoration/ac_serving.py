@@ -28,7 +28,7 @@ from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim
 from gridveil.grid.restoration.oracle import Oracle
-from gridveil.grid.restoration.project import SERVED, Drawn, Search, Served, in_dc, without_cuts
+from gridveil.grid.restoration.project import SERVED, Drawn, Search, Served, in_dc
 from gridveil.grid.restoration.rounding import Rounding
 
 Floats = NDArray[np.float64]
@@ -62,15 +62,17 @@ def serve_in_ac(
 
     Parameters
     ----------
+    aim, problem, margin, decimals, unit, deep, progress
+        As in `serve`.
     noise
         The scale of each entry's noise.
     contingencies
         Outages that every model's dispatch must survive, in DC and in AC.
     """
     rounding = Rounding(decimals, unit)
-    if problem.curvature < 0:
-        return without_cuts(aim, rounding)
     found = in_dc(aim, problem, rounding, margin, contingencies, progress, deep=deep)
+    if problem.curvature < 0:
+        return found.served
     drawn = _continued(found.search, found.oracle, noise, contingencies)
     oracles = found.asking(problem.models), AcOracle(problem, problem.models, contingencies)
     return replace(found.outcome(*oracles), drawn=drawn)

@@ -137,16 +137,7 @@ def serve(
         If a solver gave up on a public problem.
     """
     rounding = Rounding(decimals, unit)
-    if problem.curvature < 0:
-        return without_cuts(aim, rounding)
     return in_dc(aim, problem, rounding, margin, contingencies, progress, deep=deep).served
-
-
-def without_cuts(aim: Aim, rounding: Rounding) -> Served:
-    """Return the nearest values if only costs are released: these decide about no service."""
-    values = nearest(aim, Cuts(len(aim.centre)))
-    assert values is not None
-    return Served(rounded(values, aim, rounding), 0, (), 1, 0)
 
 
 def in_dc(
@@ -181,6 +172,10 @@ class InDc:
         self.contingencies = contingencies
         self._reserve = np.full(models.size, margin)
         self._margin = margin
+        if search.problem.curvature < 0:
+            # Only costs are released, and these have no influence on feasibility.
+            self.served = Served(search.released, 0, (), 1, 0)
+            return
         while True:
             self.oracle = self.asking(_with_reserve(models, search.problem, self._reserve))
             search.run(self.oracle, np.arange(models.size))
