@@ -139,7 +139,7 @@ def again(path):
 def by_id(read):
     """Capacities, limits of units and loads by ids."""
     model = read.source.data
-    return fmt._values(model.tree, model.ids)
+    return fmt._values(model, model.ids)
 
 
 def close(one, other):
@@ -166,7 +166,7 @@ def test_a_release_reads_as_the_released_network(name, names, models, tmp_path):
     released, _ = random_release(read, names)
     made = fmt.write_release(released, tmp_path / "out.zip", names)
     theirs, ours = again(tmp_path / "out.zip")
-    close(fmt._values(made.tree, made.ids), by_id(ours))
+    close(fmt._values(made, made.ids), by_id(ours))
     assert ours.buses.load.sum() == pytest.approx(released.buses.load.sum(), rel=1e-12)
     before = pp.network.load(str(models(name)))
     for table in ("buses", "lines", "loads", "generators", "dangling_lines", "shunt_compensators"):
@@ -182,7 +182,7 @@ def test_rows_stay_in_the_order_of_the_files(models, tmp_path):
         released, _ = random_release(read, names)
         made = fmt.write_release(released, tmp_path / "out.zip", names)
         ours = read_case(tmp_path / "out.zip")
-        close(fmt._values(made.tree, made.ids), by_id(ours))
+        close(fmt._values(made, made.ids), by_id(ours))
         np.testing.assert_array_equal(ours.branches.from_bus, read.branches.from_bus)
         np.testing.assert_allclose(ours.buses.load, released.buses.load, rtol=1e-12)
         np.testing.assert_allclose(ours.branches.capacity, released.branches.capacity, rtol=1e-12)

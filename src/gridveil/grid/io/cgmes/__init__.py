@@ -25,10 +25,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, powsybl, protected_elements, source_of, unlogged, writable
@@ -55,27 +53,37 @@ from gridveil.grid.io.cgmes.resources import (
     put_limits,
     put_powers,
 )
+from gridveil.grid.io.powsybl import ac_gaps, bus_facts, limit_names, set_points, why_none
 from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
 from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements, number, put_in_order
 from gridveil.grid.io.released_columns.cgmes import KEPT
-from gridveil.grid.model.checks import Problem
-from gridveil.grid.model.network import Bools, Floats, Network
+from gridveil.grid.model.network import Bools, Network
 from gridveil.grid.model.parameters import check_parameters
 
-__all__ = ["ac_gaps", "bus_facts", "columns", "read", "strip", "why_none", "write", "write_release"]
+__all__ = [
+    "ac_gaps",
+    "bus_facts",
+    "columns",
+    "limit_names",
+    "read",
+    "set_points",
+    "strip",
+    "why_none",
+    "write",
+    "write_release",
+]
 
 _CLOSE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Tree):
     """A CGMES model: its network as XIIDM, its RDF, and which resources the network's rows are.
 
     `ids` maps ids of the tree to ids of the files, if they differ.
     """
 
-    tree: Tree
     graph: Graph = field(repr=False)
     places: Places = field(repr=False)
     ids: dict[str, str] = field(default_factory=dict, repr=False)
@@ -111,7 +119,7 @@ def read(source: str | os.PathLike[str]) -> Network:
     try:
         if elements(tree.root, "hvdcLine"):
             raise Unplaced("DCLineSegment")
-        model = Model(tree, graph, places(graph, build(tree)[1]))
+        model = Model(tree.root, tree.origin, graph, places(graph, build(tree)[1]))
     except Unplaced as other:
         why = f"with {other} it can't be written as CGMES" if str(other) else "SV has loads"
         note = f"a release of this model is XIIDM: {why}"
@@ -144,8 +152,8 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
     """
     model: Model = source_of(network, "cgmes").data
     graph = model.graph.copied()
-    before, _ = build(model.tree)
-    tree = powsybl.changed_tree(model.tree, network)
+    before, _ = build(model)
+    tree = powsybl.changed_tree(model, network)
     changed: Bools = before.branches.capacity != network.branches.capacity
     if np.isinf(network.branches.capacity[changed]).any():
         raise InputError(
@@ -163,15 +171,15 @@ def strip(
     """Make a new model with only what the allow-lists of all `parameters` contain."""
     private = check_parameters(parameters)
     own, graph = protected or {}, model.graph
-    network, layout = build(model.tree)
+    network, layout = build(model)
     if "generator_limit" in private:
         everyone = np.ones(len(layout.generators), dtype=np.bool_)
         check_shared(model.places, own.get("generator_limit", everyone))
     hidden = hidden_of(layout, private, own)
-    ids = renamed_ids(model.tree.root, private, hidden)
+    ids = renamed_ids(model.root, private, hidden)
     names: dict[str, tuple[str, ...]] = {}
     known: dict[str, str] = {}
-    for element in elements(model.tree.root, *BRANCHES, "load", "generator"):
+    for element in elements(model.root, *BRANCHES, "load", "generator"):
         name, mine = element.get("id", ""), hidden.get(id(element), private)
         if element.tag in BRANCHES:
             names[name] = tuple(one for one in mine if one == "capacity")
@@ -196,8 +204,10 @@ def strip(
     )
     found = shown(graph, private, names, known, limits)
     new = {name: found.id_of(name) for name in found.labels}
+    tree = powsybl.strip(model, private, protected)
     return Model(
-        powsybl.strip(model.tree, private, protected),
+        tree.root,
+        tree.origin,
         Graph(profiles(found)),
         model.places.renamed(new),
         {ids[name]: new[name] for name in ids if name in new},
@@ -221,14 +231,14 @@ def write_release(
     source = source_of(network, "cgmes")
     private = check_parameters(parameters)
     bare: Model = source.data if source.private else strip(source.data, private)
-    as_xiidm = replace(source, kind="powsybl", data=bare.tree, private=private)
+    as_xiidm = replace(source, kind="powsybl", data=bare, private=private)
     tree = powsybl.write_release(replace(network, source=as_xiidm), None, private)
     graph = bare.graph.copied()
     if "capacity" in private:
         free = np.isinf(network.branches.capacity)  # declared to be without a limit
         own = protected_elements(network, "capacity", len(network.branches))
         # The limit of a public winding was removed too, if its transformer has private ones.
-        changed: Bools = own | (build(bare.tree)[0].branches.capacity != network.branches.capacity)
+        changed: Bools = own | (build(bare)[0].branches.capacity != network.branches.capacity)
         changed &= ~free
         graph = graph.without(
             frozenset(
@@ -243,7 +253,7 @@ def write_release(
     if "generator_limit" in private:
         hidden = protected_elements(network, "generator_limit", len(network.generators))
     put_powers(graph, bare.places, build(tree)[1], hidden)
-    made = Model(tree, graph, bare.places, bare.ids)
+    made = Model(tree.root, tree.origin, graph, bare.places, bare.ids)
     if path is None:
         _check(made)
     else:
@@ -265,31 +275,6 @@ def columns(model: Model) -> dict[str, tuple[str, ...]]:
     return {**{kind: tuple(names) for kind, names in found.items()}, "more": tuple(rest)}
 
 
-def set_points(model: Model) -> Floats:
-    """Return the set points of all units, MW."""
-    return powsybl.set_points(model.tree)
-
-
-def ac_gaps(model: Model) -> list[Problem]:
-    """List the elements of which AC power flow needs more than is read."""
-    return powsybl.ac_gaps(model.tree)
-
-
-def bus_facts(model: Model) -> dict[str, NDArray[Any]]:
-    """Return public facts of buses, for rules about which elements are protected."""
-    return powsybl.bus_facts(model.tree)
-
-
-def limit_names(model: Model) -> tuple[str, ...]:
-    """Return the sides and durations of the lines' limits."""
-    return powsybl.limit_names(model.tree)
-
-
-def why_none(model: Model, parameter: str) -> tuple[str, str] | None:
-    """Say what the files lack if they have no value of a parameter, and the remedy."""
-    return powsybl.why_none(model.tree, parameter)
-
-
 @unlogged("pypowsybl")
 def _check(model: Model) -> None:
     """Let pypowsybl read a release with public numbers, and check that none of them is lost."""
@@ -300,7 +285,7 @@ def _check(model: Model) -> None:
             again = _in_order(powsybl.read(path), model.graph)
         except InputError:
             raise _lost("network") from None
-    mine, theirs = _values(model.tree, model.ids), _values(source_of(again, "powsybl").data, {})
+    mine, theirs = _values(model, model.ids), _values(source_of(again, "powsybl").data, {})
     for kind, own in mine.items():
         other = theirs[kind]
         if list(own) != list(other) or not all(
