@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -30,7 +29,7 @@ from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.columns import Slack
 from gridveil.grid.opf.formulation import Batch, Formulation, check_population
-from gridveil.grid.restoration.master import TIGHT, Unsolved
+from gridveil.grid.restoration.paper_programme import GrowingProgramme
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -200,7 +199,7 @@ _BROKEN = 1e-9
 _AT_ONCE = 20
 
 
-class Embedded:
+class Embedded(GrowingProgramme):
     """A linear programme over capacities and dispatches that minimises distances and misses.
 
     Parameters
@@ -229,30 +228,17 @@ class Embedded:
         self._models, self._goals, self._start, self._known = models, goals, start, known
         self._low, self._high = low, high
         n, terms = len(start), len(models)
-        self._n, self._below = n, 0
+        self._n = n
         self._x = 2 * n + terms + np.concatenate([[0], np.cumsum([len(m.lin) for m in models])])
-        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        options: dict[str, bool | int | float | str] = {
-            "output_flag": False,
-            "threads": 1,
-            "presolve": "off",
-            "primal_feasibility_tolerance": TIGHT,
-            "dual_feasibility_tolerance": TIGHT,
-        }
-        for name, value in options.items():
-            self._highs.setOptionValue(name, value)
         self._up = np.maximum(low - start, 0.0), np.maximum(high - start, 0.0)
         self._down = np.maximum(start - high, 0.0), np.maximum(start - low, 0.0)
-        self._highs.addVars(
-            int(self._x[-1]),
+        super().__init__(
             np.concatenate([self._up[0], self._down[0], np.zeros(terms), *(m.low for m in models)]),
             np.concatenate(
                 [self._up[1], self._down[1], np.full(terms, np.inf), *(m.high for m in models)]
             ),
+            range(2 * n + terms),
         )
-        paid = np.arange(2 * n + terms, dtype=np.int32)
-        self._highs.changeColsCost(len(paid), paid, np.ones(len(paid)))
-        self._rows = 0
         for t, model in enumerate(models):
             self._add_model(t, model)
 
@@ -266,10 +252,10 @@ class Embedded:
         """
         self._turn(plane)
         while True:
-            x = self._run()
+            x, value = self._solved()
             phi = self._phi(x)
             if not self._add_broken(x, phi):
-                return phi, float(self._highs.getInfo().objective_function_value)
+                return phi, value
 
     def hold(self, lines: Ints, ends: Floats) -> None:
         """Keep some capacities at or below these ends, and release all others."""
@@ -287,15 +273,6 @@ class Embedded:
         """Return the models' dispatches in the last solution."""
         x = np.array(self._highs.getSolution().col_value)
         return [x[self._x[t] : self._x[t + 1]] for t in range(len(self._models))]
-
-    def _run(self) -> Floats:
-        for again in (False, True):
-            if again:
-                self._highs.clearSolver()
-            self._highs.run()
-            if self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-                return np.array(self._highs.getSolution().col_value)
-        raise Unsolved("No values in the public range serve the chosen models.")
 
     def _phi(self, x: Floats) -> Floats:
         n = self._n
@@ -335,24 +312,14 @@ class Embedded:
         return found
 
     def _turn(self, plane: tuple[Floats, Floats, Floats] | None) -> None:
-        """Replace the planes; the old rows stay and are switched off, so that no row moves."""
-        terms = len(self._models)
-        if self._below:
-            for row in range(self._below, self._below + terms):
-                self._highs.changeRowBounds(row, -np.inf, np.inf)
-        self._below = 0
+        self._replace_planes(0 if plane is None else len(self._models))
         if plane is None:
             return
         values, costs, slopes = plane
-        self._below = self._rows
-        for t in range(terms):
+        for t in range(len(self._models)):
             some = np.flatnonzero(slopes[t])
             places = np.concatenate([some, self._n + some, [2 * self._n + t]])
             slope = slopes[t, some]
             # miss >= goal - cost - slope (start + up - down - values)
             least = self._goals[t] - costs[t] - slopes[t] @ (self._start - values)
             self._add(places, np.concatenate([slope, -slope, [1.0]]), float(least), np.inf)
-
-    def _add(self, places: NDArray[np.int64], values: Floats, low: float, high: float) -> None:
-        self._highs.addRow(low, high, len(places), places.astype(np.int32), values)
-        self._rows += 1

@@ -16,7 +16,7 @@ assume that they are convex.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, islice, product
@@ -94,7 +94,7 @@ class _Search:
 
     def run(self, lowest: Point) -> Point:
         """Find the best point."""
-        best = self._best(self._usual(lowest), lowest)
+        best = self._best(starts(self._task, lowest, self._look), lowest)
         here: Point | None = None
         while here is not best and not self._proved(best):
             # The first time from the convex problem's point, then from the best, with its planes.
@@ -110,16 +110,6 @@ class _Search:
                 best = found
         return best
 
-    def _usual(self, lowest: Point) -> Iterator[Point]:
-        """Yield the convex problem's point, the one nearest to the start, and costlier ones."""
-        task = self._task
-        yield lowest
-        nearest, _ = task.look(np.clip(task.start, task.low, task.high))
-        if nearest is not None:
-            yield nearest
-        if (lowest.cost < task.goals).any():
-            yield from task.dearer(lowest)
-
     def _held(self, base: Point, *, with_planes: bool) -> Iterator[Point]:
         """Yield points with some lines held down below their values at `base`, the best first."""
         task, programme = self._task, self._programme
@@ -132,7 +122,7 @@ class _Search:
                 values, _ = programme.solve(plane)
             except Unsolved:
                 continue
-            point, _ = task.look(values)
+            point = self._look(values)
             if point is not None:
                 points.append(point)
         programme.hold(np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -170,11 +160,14 @@ class _Search:
             values, promised = self._programme.solve((point.values, point.cost, point.slope))
             if best - promised <= _CLOSE * max(1.0, best):
                 break
-            found, _ = self._task.look(values)
+            found = self._look(values)
             if found is None or self._worth(found) >= best:
                 break
             point, best = found, self._worth(found)
         return point
+
+    def _look(self, values: Floats) -> Point | None:
+        return self._task.look(values)[0]
 
     def _worth(self, point: Point) -> float:
         return self._task.objective(point)
@@ -294,3 +287,18 @@ class MatchingTask:
                     inside = middle
             if best is not None:
                 yield best
+
+
+def starts(
+    task: MatchingTask, lowest: Point, look: Callable[[Floats], Point | None]
+) -> Iterator[Point]:
+    """Yield points to start from: the convex problem's, the one nearest to the start, dearer ones.
+
+    `look` gives the point at some values, or None if they don't serve all models.
+    """
+    yield lowest
+    nearest = look(np.clip(task.start, task.low, task.high))
+    if nearest is not None:
+        yield nearest
+    if (lowest.cost < task.goals).any():
+        yield from task.dearer(lowest)

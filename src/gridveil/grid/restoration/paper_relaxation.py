@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from gridveil.grid.restoration.paper_bilevel import Bilevel, LowerModel
+from gridveil.grid.restoration.paper_programme import quiet
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -192,9 +193,6 @@ class Relaxation:
         return part, np.full(len(rows), -np.inf), model.limits(self.problem.start)
 
 
-TOLERANCE = 1e-9
-
-
 class End(Enum):
     """How a solve ended."""
 
@@ -234,17 +232,7 @@ class Linear:
         row_low: Floats,
         row_high: Floats,
     ) -> None:
-        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        options: dict[str, bool | int | float | str] = {
-            "output_flag": False,
-            "threads": 1,
-            "parallel": "off",
-            "presolve": "off",
-            "primal_feasibility_tolerance": TOLERANCE,
-            "dual_feasibility_tolerance": TOLERANCE,
-        }
-        for name, value in options.items():
-            self._highs.setOptionValue(name, value)
+        self._highs = quiet(parallel="off")
         table = csr_array(A)
         self._columns = np.arange(len(cost), dtype=np.int32)
         self._rows = np.arange(len(row_low), dtype=np.int32)

@@ -23,17 +23,16 @@ cuts, and planes ``r >= cost - goal`` and ``r >= goal - cost``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.release_problem import ReleaseProblem
-from gridveil.grid.restoration.master import TIGHT, Aim, Cuts, Unsolved, nearest
-from gridveil.grid.restoration.paper_capacity import Holding, Matched, MatchingTask, Point
+from gridveil.grid.restoration.master import Aim, Cuts, Unsolved, nearest
+from gridveil.grid.restoration.paper_capacity import Holding, Matched, MatchingTask, Point, starts
+from gridveil.grid.restoration.paper_programme import GrowingProgramme
 
 Floats = NDArray[np.float64]
 
@@ -117,7 +116,8 @@ class _Steps:
         """Return the best point of searches from several points, and the bound."""
         task = self._task
         lowest, bound = self._convex()
-        best = min((self._descend(point) for point in self._starts(lowest)), key=task.objective)
+        found = (self._descend(point) for point in starts(task, lowest, self._look))
+        best = min(found, key=task.objective)
         return Matched(best.values, task.objective(best), bound)
 
     def _descend(self, point: Point) -> Point:
@@ -150,16 +150,6 @@ class _Steps:
                 point, best = found, value
                 self._programme.below((point.values, point.cost, point.slope))
         return point
-
-    def _starts(self, lowest: Point) -> Iterator[Point]:
-        """Yield points to start from: the convex problem's, and some with higher costs."""
-        task = self._task
-        yield lowest
-        nearest = self._look(np.clip(task.start, task.low, task.high))
-        if nearest is not None:
-            yield nearest
-        if (lowest.cost < task.goals).any():
-            yield from task.dearer(lowest)
 
     def _convex(self) -> tuple[Point, float]:
         """Solve the problem without its concave part; its value bounds the whole problem."""
@@ -229,62 +219,45 @@ class _Steps:
 _NEGLIGIBLE = 1e-11
 
 
-class Programme:
+class Programme(GrowingProgramme):
     """The linear programme that minimises distances and misses; added rows stay, except `below`."""
 
     def __init__(self, start: Floats, goals: Floats, low: Floats, high: Floats) -> None:
         self._low, self._high, self._goals = low, high, goals
         self._n, self._terms = len(start), len(goals)
-        self._below = 0
-        n, size = self._n, 2 * self._n + self._terms
-        solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
-        solver.setOptionValue("presolve", "off")
-        for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            solver.setOptionValue(tolerance, TIGHT)
-        solver.addVars(
-            size,
-            np.concatenate([low, np.zeros(n + self._terms)]),
-            np.concatenate([high, np.full(n + self._terms, highspy.kHighsInf)]),
+        n, more = self._n, self._n + self._terms
+        super().__init__(
+            np.concatenate([low, np.zeros(more)]),
+            np.concatenate([high, np.full(more, np.inf)]),
+            range(n, n + more),
         )
-        places = np.arange(n, size, dtype=np.int32)
-        solver.changeColsCost(len(places), places, np.ones(len(places)))
-        self._solver = solver
         for k in range(n):
-            pair = np.array([k, n + k], dtype=np.int32)
-            solver.addRow(-highspy.kHighsInf, start[k], 2, pair, np.array([1.0, -1.0]))
-            solver.addRow(-highspy.kHighsInf, -start[k], 2, pair, np.array([-1.0, -1.0]))
-        self._rows = 2 * n
+            self._add(np.array([k, n + k]), np.array([1.0, -1.0]), -np.inf, start[k])
+            self._add(np.array([k, n + k]), np.array([-1.0, -1.0]), -np.inf, -start[k])
 
     def cut(self, slope: Floats, bound: float) -> None:
         """Add the cut ``slope @ x <= bound``."""
-        self._add(slope, bound, None)
+        self._put(slope, bound, None)
 
     def above(self, term: int, slope: Floats, constant: float) -> None:
         """Add the plane of a term: its cost is at least ``constant + slope @ x``."""
-        self._add(slope, float(self._goals[term]) - constant, term)
+        self._put(slope, float(self._goals[term]) - constant, term)
 
     def below(self, plane: tuple[Floats, Floats, Floats] | None) -> None:
         """Replace costs below their goals by their planes at a point (values, costs, slopes)."""
-        if self._below:
-            # Deleting rows would renumber later ones, so the old planes are only switched off.
-            for row in range(self._below, self._below + self._terms):
-                self._solver.changeRowBounds(row, -highspy.kHighsInf, highspy.kHighsInf)
-        self._below = 0
+        self._replace_planes(0 if plane is None else self._terms)
         if plane is None:
             return
         values, costs, slopes = plane
-        self._below = self._rows
         for term in range(self._terms):
             bound = costs[term] - slopes[term] @ values - self._goals[term]
-            self._add(-slopes[term], float(bound), term)
+            self._put(-slopes[term], float(bound), term)
 
     def within(self, low: Floats, high: Floats) -> None:
         """Restrict the values to these limits, within the box."""
         places = np.arange(self._n, dtype=np.int32)
         ends = np.maximum(low, self._low), np.minimum(high, self._high)
-        self._solver.changeColsBounds(self._n, places, *ends)
+        self._highs.changeColsBounds(self._n, places, *ends)
 
     def solve(self) -> tuple[Floats, float]:
         """Find the best values and the least sum.
@@ -294,24 +267,13 @@ class Programme:
         Unsolved
             If no values meet the cuts.
         """
-        self._solver.run()
-        status = self._solver.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            # The warm start had numerical trouble: try again from scratch.
-            self._solver.clearSolver()
-            self._solver.run()
-            status = self._solver.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise Unsolved("No values in the public range serve the chosen models.")
-        found = np.array(self._solver.getSolution().col_value)[: self._n]
-        value = self._solver.getInfo().objective_function_value
-        return np.clip(found, self._low, self._high), float(value)
+        found, value = self._solved()
+        return np.clip(found[: self._n], self._low, self._high), value
 
-    def _add(self, slope: Floats, bound: float, term: int | None) -> None:
-        places = np.flatnonzero(np.abs(slope) > _NEGLIGIBLE).astype(np.int32)
+    def _put(self, slope: Floats, bound: float, term: int | None) -> None:
+        places = np.flatnonzero(np.abs(slope) > _NEGLIGIBLE)
         values = slope[places]
         if term is not None:
-            places = np.append(places, np.int32(2 * self._n + term))
+            places = np.append(places, 2 * self._n + term)
             values = np.append(values, -1.0)
-        self._solver.addRow(-highspy.kHighsInf, bound, len(places), places, values)
-        self._rows += 1
+        self._add(places, values, -np.inf, bound)
