@@ -12,6 +12,7 @@ have wherever none is given.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -222,6 +223,52 @@ class Branches(Table):
     conductance_to: Floats = neutral(0.0)
     t_model: Bools = neutral(False)
     tap_at_end: Bools = neutral(False)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One line or transformer: its ends, and numbers per unit, before it is in the table.
+
+    `at_start` and `at_end` are admittances to ground at either end, behind the tap.
+    """
+
+    start: int
+    end: int
+    on: bool
+    series: complex
+    tap: float = 1.0
+    shift: float = 0.0
+    at_start: complex = 0.0
+    at_end: complex = 0.0
+    charging: float = 0.0
+    capacity: float = np.inf
+
+
+def branch_table(rows: Sequence[Branch], names: Sequence[str]) -> Branches:
+    """Make the table of some branches, without limits of angles."""
+
+    def column(name: str, kind: type = float) -> Any:
+        return np.array([getattr(one, name) for one in rows], dtype=kind)
+
+    series, start, end = (column(name, complex) for name in ("series", "at_start", "at_end"))
+    return Branches(
+        name=tuple(names),
+        from_bus=column("start", np.int64),
+        to_bus=column("end", np.int64),
+        resistance=series.real,
+        reactance=series.imag,
+        tap=column("tap"),
+        shift=column("shift"),
+        capacity=column("capacity"),
+        angle_min=np.full(len(rows), -np.inf),
+        angle_max=np.full(len(rows), np.inf),
+        in_service=column("on", np.bool_),
+        charging=column("charging"),
+        conductance_from=start.real,
+        charging_from=start.imag,
+        conductance_to=end.real,
+        charging_to=end.imag,
+    )
 
 
 FREE_VOLTAGE = (0.5, 1.5)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gridveil.grid.io import numbered, over
 from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, Places, elements, number
-from gridveil.grid.model.network import Branches
+from gridveil.grid.model.tables import Branch, Branches, branch_table
 
 BASE_MVA = 100.0
 _SIDES = {"line": "12", "twoWindingsTransformer": "12", "danglingLine": ("",)}
@@ -28,20 +27,6 @@ class Limited:
     element: ET.Element
     sides: tuple[str, ...]
     voltages: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One branch: its ends, numbers per unit, and admittances to ground behind the tap."""
-
-    start: int
-    end: int
-    on: bool
-    series: complex
-    tap: float = 1.0
-    shift: float = 0.0
-    at_start: complex = 0.0
-    at_end: complex = 0.0
 
 
 def limits_of(branch: Limited) -> Iterator[tuple[ET.Element, float, str, bool]]:
@@ -76,7 +61,7 @@ def _capacity(branch: Limited) -> float:
 
 def branches(root: ET.Element, places: Places) -> tuple[Branches, list[Limited]]:
     """Make the table of branches, and list their elements in the tree."""
-    rows: list[_Row] = []
+    rows: list[Branch] = []
     limited: list[Limited] = []
     ties = _tie_ends(root, places)
     for element in elements(root, *BRANCHES):
@@ -97,41 +82,16 @@ def branches(root: ET.Element, places: Places) -> tuple[Branches, list[Limited]]
         other = places.voltages[end]
         limited.append(Limited(element, sides, (voltage, other)[: len(sides)]))
         if element.tag == "twoWindingsTransformer":
-            rows.append(_Row(start, end, on, *_transformer(element, "", voltage, other)))
+            rows.append(Branch(start, end, on, *_transformer(element, "", voltage, other)))
         else:
             rows.append(_line(element, start, end, on, voltage, other))
-    return _table(rows, limited), limited
-
-
-def _table(rows: list[_Row], limited: list[Limited]) -> Branches:
-    def column(name: str, kind: type = float) -> Any:
-        return np.array([getattr(one, name) for one in rows], dtype=kind)
-
-    series, at_start, at_end = (
-        column(name, np.complex128) for name in ("series", "at_start", "at_end")
-    )
-    return Branches(
-        name=numbered(_name(one) for one in limited),
-        from_bus=column("start", np.int64),
-        to_bus=column("end", np.int64),
-        resistance=series.real,
-        reactance=series.imag,
-        tap=column("tap"),
-        shift=column("shift"),
-        capacity=np.array([_capacity(one) for one in limited], dtype=float),
-        angle_min=np.full(len(rows), -np.inf),
-        angle_max=np.full(len(rows), np.inf),
-        in_service=column("on", np.bool_),
-        conductance_from=at_start.real,
-        charging_from=at_start.imag,
-        conductance_to=at_end.real,
-        charging_to=at_end.imag,
-    )
+    made = branch_table(rows, numbered(_name(one) for one in limited))
+    return replace(made, capacity=np.array([_capacity(one) for one in limited], float)), limited
 
 
 def _line(
     element: ET.Element, start: int, end: int, on: bool, voltage: float, other: float
-) -> _Row:
+) -> Branch:
     """Compute the numbers of a line; one that leads out has all of its shunt at its near end."""
     base = voltage * other / BASE_MVA
     series = complex(*(over(number(element, name), base) for name in "rx"))
@@ -145,7 +105,7 @@ def _line(
         # The impedance in ohm is the same at both ends; per unit of two voltages it is not.
         near += (over(voltage, other) - 1) / series
         far += (over(other, voltage) - 1) / series
-    return _Row(start, end, on, series, at_start=near, at_end=far)
+    return Branch(start, end, on, series, at_start=near, at_end=far)
 
 
 def _tie_ends(root: ET.Element, places: Places) -> dict[str, int]:
@@ -161,7 +121,7 @@ def _tie_ends(root: ET.Element, places: Places) -> dict[str, int]:
     return found
 
 
-def _legs(element: ET.Element, places: Places, limited: list[Limited]) -> list[_Row]:
+def _legs(element: ET.Element, places: Places, limited: list[Limited]) -> list[Branch]:
     """Make the three branches from a transformer's sides to its star, at the voltage ratedU0."""
     star_kv = number(element, "ratedU0")
     star = places.add(f"{element.get('id', '')} star", star_kv)
@@ -170,7 +130,7 @@ def _legs(element: ET.Element, places: Places, limited: list[Limited]) -> list[_
         bus, on = places.of(element, side)
         voltage = places.voltages[bus]
         limited.append(Limited(element, (side,), (voltage,)))
-        found.append(_Row(bus, star, on, *_transformer(element, side, voltage, star_kv)))
+        found.append(Branch(bus, star, on, *_transformer(element, side, voltage, star_kv)))
     return found
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gridveil.grid.io import numbered, over
 from gridveil.grid.io.psse.text import RawText, Record, Rows, bus_of
-from gridveil.grid.model.network import Branches
+from gridveil.grid.model.tables import Branch, Branches, branch_table
 
 _LEAST_X = 1e-4
 """The reactance (p.u.) of a branch without one: PSS/E's threshold of zero impedance."""
@@ -20,49 +20,13 @@ _GROUND = ("GI", "BI", "GJ", "BJ")
 _OUT = {2: "2", 3: "3", 4: "1"}
 
 
-@dataclass(frozen=True)
-class Branch:
-    """One branch: its ends, numbers per unit, and admittances to ground at either end."""
-
-    start: int
-    end: int
-    series: complex
-    rating: float
-    on: bool
-    tap: float = 1.0
-    shift: float = 0.0
-    charging: float = 0.0
-    at_start: complex = 0.0
-    at_end: complex = 0.0
-
-
 def table_of(found: list[Branch], names: list[str], alive: Any) -> Branches:
     """Make the table of the network; branches at buses that are not `alive` are out of service."""
-
-    def column(name: str, kind: type = float) -> Any:
-        return np.array([getattr(one, name) for one in found], dtype=kind)
-
-    start, end = column("start", np.int64), column("end", np.int64)
-    limit, series = column("rating"), column("series", np.complex128)
-    at_start, at_end = column("at_start", np.complex128), column("at_end", np.complex128)
-    return Branches(
-        name=numbered(f"{names[i]}-{names[j]}" for i, j in zip(start, end, strict=True)),
-        from_bus=start,
-        to_bus=end,
-        resistance=series.real,
-        reactance=np.where(series.imag == 0, _LEAST_X, series.imag),
-        tap=column("tap"),
-        shift=column("shift"),
-        capacity=np.where(limit == 0, np.inf, limit),
-        angle_min=np.full(len(limit), -np.inf),
-        angle_max=np.full(len(limit), np.inf),
-        in_service=column("on", np.bool_) & alive[start] & alive[end],
-        charging=column("charging"),
-        conductance_from=at_start.real,
-        charging_from=at_start.imag,
-        conductance_to=at_end.real,
-        charging_to=at_end.imag,
-    )
+    ends = [f"{names[one.start]}-{names[one.end]}" for one in found]
+    made = branch_table(found, numbered(ends))
+    reactance = np.where(made.reactance == 0, _LEAST_X, made.reactance)
+    on = made.in_service & alive[made.from_bus] & alive[made.to_bus]
+    return replace(made, reactance=reactance, in_service=on)
 
 
 def first_rate(version: int, winding: str = "") -> str:
@@ -83,15 +47,15 @@ def branches(
     table = Rows(raw, "BRANCH")
     for record in table.records:
         start, end = (bus_of(raw, table, record, name, place) for name in ("I", "J"))
-        rating = table.number(record, first_rate(raw.version), 0.0)
+        limit = table.number(record, first_rate(raw.version), 0.0) or math.inf
         on = table.number(record, "ST", 1.0) > 0
         numbers = {name: table.number(record, name, 0.0) for name in ("R", "X", "B", *_GROUND)}
-        series, *grounds = (
+        series, near, far = (
             complex(numbers[one], numbers[other])
             for one, other in (("R", "X"), ("GI", "BI"), ("GJ", "BJ"))
         )
         charging = numbers["B"]
-        found.append(Branch(start, end, series, rating, on, 1.0, 0.0, charging, *grounds))
+        found.append(Branch(start, end, on, series, 1.0, 0.0, near, far, charging, limit))
         rows.append(("BRANCH", record, ""))
     table = Rows(raw, "TRANSFORMER")
     stars = 0
@@ -108,18 +72,18 @@ def branches(
         legs = _series(raw, table, record, three)
         ground = _magnetising(raw, table, record, kv[sides[0]])
         for w, at, z, ratio in zip("123", sides, legs, ratios):  # noqa: B905 - two have one
-            rating = table.number(record, first_rate(raw.version, w), 0.0)
+            limit = table.number(record, first_rate(raw.version, w), 0.0) or math.inf
             shift = table.number(record, f"ANG{w}", 0.0)
             on = status > 0 and _OUT.get(status) != w if three else status > 0
             # The admittance is at the bus of the first winding; the model has it behind the tap.
             if three:
                 own = ground * (ratio * ratio) if w == "1" else 0.0
-                found.append(Branch(at, star, z, rating, on, ratio, shift, 0.0, own))
+                found.append(Branch(at, star, on, z, ratio, shift, own, capacity=limit))
             else:
                 z *= ratios[1] ** 2
                 tap = over(ratio, ratios[1])
                 own = ground * (tap * tap)
-                found.append(Branch(at, sides[1], z, rating, on, tap, shift, 0.0, own))
+                found.append(Branch(at, sides[1], on, z, tap, shift, own, capacity=limit))
             rows.append(("TRANSFORMER", record, w))
     return found, rows, stars
 
