@@ -42,7 +42,7 @@ from gridveil.grid.model_comparison import Reference
 from gridveil.grid.restoration.congestion_relief import Relieved
 from gridveil.grid.restoration.covariate_prior import Learned, foretell
 from gridveil.grid.restoration.prior import Cells, Estimate, Noisy, estimate
-from gridveil.grid.restoration.project import serve
+from gridveil.grid.restoration.project import in_dc
 from gridveil.privacy.ledger import Ledger
 
 CASES = "rts96,case118_ieee,case300_ieee,case588_sdet,case793_goc,case1354_pegase,case2383wp_k"
@@ -192,12 +192,12 @@ def _before() -> Iterator[None]:
         return Learned(Estimate(mean, variance, variance), {})
 
     def shallow(*args: Any, deep: bool, **how: Any) -> Any:
-        return serve(*args, **how)
+        return in_dc(*args, **how)
 
     with (
         patch.object(base, "learn", alike),
         patch.object(certified, "relieve", lambda aim, *_, **__: Relieved(aim, 0.0, 0.0)),
-        patch.object(certified, "serve", shallow),
+        patch.object(certified, "in_dc", shallow),
     ):
         yield
 

@@ -22,7 +22,7 @@ from gridveil.grid.restoration import ac_serving
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.ac_serving import serve_in_ac
 from gridveil.grid.restoration.master import Aim, Unsolved
-from gridveil.grid.restoration.project import Search, serve
+from gridveil.grid.restoration.project import Search, in_dc, serve
 from gridveil.grid.restoration.rounding import Rounding
 
 pytestmark = pytest.mark.filterwarnings("ignore:Seeded noise")
@@ -55,7 +55,7 @@ def both_of(problem, centre, noise, **how):
     """Projections of one aim in DC alone, and in AC too."""
     aim = aim_of(problem, centre, noise)
     noises = np.full(problem.public.entries, noise)
-    in_ac = serve_in_ac(aim, problem, noise=noises, decimals=3, **how)
+    in_ac = serve_in_ac(in_dc(aim, problem, decimals=3, **how), noises)
     return [serve(aim, problem, decimals=3, **how), in_ac]
 
 

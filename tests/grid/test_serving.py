@@ -324,7 +324,7 @@ def test_what_was_paid_for_is_released_where_serving_fails(monkeypatch):
         raise Unsolved("The solver gave up.")
 
     network = rts96(variant="paper")
-    monkeypatch.setattr(certified, "serve", fail)
+    monkeypatch.setattr(certified, "in_dc", fail)
     made = release(
         network, sample_population(network, 5, costs=(80, 100)), epsilon=1, alpha=5, seed=0
     )

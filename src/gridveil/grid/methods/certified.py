@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,7 +38,7 @@ from gridveil.grid.restoration.ac_serving import serve_in_ac
 from gridveil.grid.restoration.congestion_relief import LARGE, LEAST, relieve
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.prior import Estimate
-from gridveil.grid.restoration.project import Drawn, serve
+from gridveil.grid.restoration.project import Drawn, in_dc
 from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.release.options import Within, flag, flagged, numbers, option, share
 
@@ -298,28 +297,24 @@ class Certified(Method):
                 aim = relieve(aim, task.problem, penalty, scale=congested).aim
         # Step 3: find the nearest values that serve every model and models like them.
         given = self.outages(public.with_values(public.low))
-        project = partial(
-            serve,
-            aim,
-            task.problem,
-            margin=self.margin,
-            decimals=decimals_of(task.problem, prepared),
-            unit=task.problem.units(prepared.unit),
-            deep=lines,
-            contingencies=given,
-            progress=task.progress,
-        )
-        noise = noisy.deviations / np.sqrt(2)
-        project_in_ac = partial(serve_in_ac, *project.args, noise=noise, **project.keywords)
         trouble_in_ac = {}
         try:
-            try:
-                served = project_in_ac() if self.ac else project()
-            except Unsolved as trouble:
-                if not self.ac:
-                    raise
-                trouble_in_ac = {"ac_failed": trouble.what}
-                served = project()
+            found = in_dc(
+                aim,
+                task.problem,
+                margin=self.margin,
+                decimals=decimals_of(task.problem, prepared),
+                unit=task.problem.units(prepared.unit),
+                deep=lines,
+                contingencies=given,
+                progress=task.progress,
+            )
+            served = found.served
+            if self.ac:
+                try:
+                    served = serve_in_ac(found, noisy.deviations / np.sqrt(2))
+                except Unsolved as trouble:
+                    trouble_in_ac = {"ac_failed": trouble.what}
         except Unsolved as trouble:
             # The estimates of step 2 are better than the noisy entries.
             return failed(task, prepared, aim.centre, trouble.what)

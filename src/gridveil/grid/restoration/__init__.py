@@ -4,8 +4,10 @@
 - `master`: the small problems in the released values that cuts are added to;
 - `prior`, `covariate_prior`: better estimates of noisy entries, from what they have in common;
 - `congestion_relief`: estimates of capacities without congestion that is likely their own error;
-- `project`: the nearest values that serve every model (method "certified");
+- `project`: the nearest values that serve every model (method "certified"); `ac_serving` moves
+  them on until they do so in AC;
 - `paper_steps`: values whose costs agree with noisy ones (method "paper"), by convex-concave
-  steps; `paper_capacity` does it for capacities, from many starting points;
+  steps; `paper_capacity` does it for capacities, from many starting points; `paper_programme`
+  is the linear programme of both;
 - `paper_exact`: the same by branch and bound, proved, with `paper_relaxation` and `paper_bilevel`.
 """

@@ -15,11 +15,10 @@ A drawn model that needs more is given up. For a model of the population the box
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.release_problem import ReleaseProblem
@@ -28,8 +27,7 @@ from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim
 from gridveil.grid.restoration.oracle import Oracle
-from gridveil.grid.restoration.project import SERVED, Drawn, Search, Served, in_dc
-from gridveil.grid.restoration.rounding import Rounding
+from gridveil.grid.restoration.project import SERVED, Drawn, InDc, Search, Served
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,45 +44,28 @@ _BEHIND = 0.3
 _WIDTHS = (0.95, 2.0, 4.0, np.inf)
 
 
-def serve_in_ac(
-    aim: Aim,
-    problem: ReleaseProblem,
-    *,
-    noise: Floats,
-    margin: float,
-    decimals: ArrayLike,
-    unit: ArrayLike = 1.0,
-    deep: bool = False,
-    contingencies: Contingencies | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Served:
-    """Project the aim onto the values that serve every model in DC (see `serve`) and in AC.
+def serve_in_ac(found: InDc, noise: Floats) -> Served:
+    """Continue a search whose values serve all models in DC until they serve them in AC as well.
 
     Parameters
     ----------
-    aim, problem, margin, decimals, unit, deep, progress
-        As in `serve`.
+    found
+        The search, and the outages that every model's dispatch must survive in AC too.
     noise
         The scale of each entry's noise.
-    contingencies
-        Outages that every model's dispatch must survive, in DC and in AC.
     """
-    rounding = Rounding(decimals, unit)
-    found = in_dc(aim, problem, rounding, margin, contingencies, progress, deep=deep)
+    problem = found.search.problem
     if problem.curvature < 0:
         return found.served
-    drawn = _continued(found.search, found.oracle, noise, contingencies)
-    oracles = found.asking(problem.models), AcOracle(problem, problem.models, contingencies)
-    return replace(found.outcome(*oracles), drawn=drawn)
+    drawn = _continued(found.search, found.oracle, noise, found.contingencies)
+    in_ac = AcOracle(problem, problem.models, found.contingencies)
+    return replace(found.outcome(found.asking(problem.models), in_ac), drawn=drawn)
 
 
 def _continued(
     search: Search, dc: Oracle, noise: Floats, contingencies: Contingencies | None
 ) -> Drawn:
-    """Continue a search whose values serve all models in DC until they serve them in AC as well.
-
-    `dc` are the population's shortfalls in DC, with the margin.
-    """
+    """Add cuts of AC and of `dc`, the population's shortfalls with the margin, in turn."""
     own = search.problem.models.size
     models, draws = _drawn(search.problem)
     ac = AcOracle(search.problem, models, contingencies)

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,7 +100,7 @@ class Served:
         return len(self.unserved) + self.without_margin
 
 
-def serve(
+def in_dc(
     aim: Aim,
     problem: ReleaseProblem,
     *,
@@ -109,8 +110,10 @@ def serve(
     deep: bool = False,
     contingencies: Contingencies | None = None,
     progress: Callable[[str], None] | None = None,
-) -> Served:
-    """Project the aim onto the values that serve every model.
+) -> InDc:
+    """Project the aim onto the values that serve every model in DC.
+
+    With deep cuts if asked for, and with cuts on the edge if these serve more models.
 
     Parameters
     ----------
@@ -136,22 +139,7 @@ def serve(
     Unsolved
         If a solver gave up on a public problem.
     """
-    rounding = Rounding(decimals, unit)
-    return in_dc(aim, problem, rounding, margin, contingencies, progress, deep=deep).served
-
-
-def in_dc(
-    aim: Aim,
-    problem: ReleaseProblem,
-    rounding: Rounding,
-    margin: float,
-    contingencies: Contingencies | None,
-    progress: Callable[[str], None] | None,
-    *,
-    deep: bool,
-) -> InDc:
-    """Search with deep cuts if asked for, and with cuts on the edge if these serve more models."""
-    say = progress or (lambda words: None)
+    rounding, say = Rounding(decimals, unit), progress or (lambda words: None)
     found = None
     if deep:
         with suppress(Unsolved):
@@ -161,6 +149,11 @@ def in_dc(
         if found is None or plain.served.short < found.served.short:
             found = plain
     return found
+
+
+def serve(aim: Aim, problem: ReleaseProblem, **how: Any) -> Served:
+    """Project the aim onto the values that serve every model, and return these; see `in_dc`."""
+    return in_dc(aim, problem, **how).served
 
 
 class InDc:
