@@ -59,7 +59,7 @@ class Case:
 
 
 def off(found):
-    """How far computed costs may be from those that the proof is about (see `queries`)."""
+    """How far computed costs may be from those that the proof is about (see `cost_query`)."""
     with np.errstate(invalid="ignore"):
         gap = found.cost - found.bound
     return gap + VIOLATION * found.room_price + 1e-12 * np.abs(found.cost)
