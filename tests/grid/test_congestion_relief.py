@@ -111,3 +111,63 @@ def stuck(problem):
     models = problem.models
     most = np.tile([1.0, 0.2], (models.size, 1))
     return ReleaseProblem(problem.public, replace(models, p_max=most), problem.price)
+
+
+@pytest.fixture(scope="module")
+def congested():
+    """RTS-96 with models, an aim at noisy capacities, and the price of congestion in the sum."""
+    network = grid.cases.rts96(variant="paper")
+    _, public = network.split("capacity", (1.0, 10_000.0))
+    models = grid.sample_population(network, 8, spread=0.05, costs=0.1)
+    problem = ReleaseProblem(public, models, 100)
+    real = network.branches.capacity[public.support["capacity"]]
+    noise = np.random.default_rng(3).laplace(0, 40, len(real))
+    return problem, aim_at(problem, np.maximum(0.7 * real + noise, 1.0), 40.0)
+
+
+def total(problem, aim, values):
+    """What is minimised, with the scale at its least."""
+    every = np.arange(problem.models.size)
+    cost, _ = congestion_relief._Congestion(problem, every, PENALTY, aim.high).at(values)
+    moved = aim.weight @ (values - aim.centre) ** 2
+    return float(moved + 2 / congestion_relief.LEAST * cost.mean())
+
+
+def test_model_by_model_the_same_minimum_is_found(congested, monkeypatch):
+    """As on large networks: each model has its tangents, and a round looks at some of them."""
+    problem, aim = congested
+    monkeypatch.setattr(congestion_relief, "_ENOUGH", 0.05)
+    monkeypatch.setattr(congestion_relief, "_ROUNDS", 200)
+    together = relieve(aim, problem, PENALTY, scale=congestion_relief.LEAST)
+    least = total(problem, aim, together.aim.centre)
+    assert least < 0.5 * total(problem, aim, aim.centre)
+    for share in (0.005, 0.1):
+        with monkeypatch.context() as large:
+            large.setattr(congestion_relief, "LARGE", 0)
+            large.setattr(congestion_relief, "pieces_for", lambda _: None)
+            large.setattr(congestion_relief, "_ROUGHLY", share)
+            one_by_one = relieve(aim, problem, PENALTY, scale=congestion_relief.LEAST)
+        found = total(problem, aim, one_by_one.aim.centre)
+        assert least - 0.06 <= found <= least * (1 + share) + 0.06
+        assert one_by_one.before == pytest.approx(together.before, rel=1e-6)
+
+
+def test_few_draws_are_enough_if_the_scale_is_surely_at_its_least(congested, monkeypatch):
+    problem, aim = congested
+    real = grid.cases.rts96(variant="paper").branches.capacity[problem.public.support["capacity"]]
+    aim = aim_at(problem, 0.8 * real, 60.0)
+    looks = []
+    each = congestion_relief._Congestion.each
+
+    def counted(costs, values, some):
+        looks.append(len(some))
+        return each(costs, values, some)
+
+    monkeypatch.setattr(congestion_relief._Congestion, "each", counted)
+    scales = []
+    for draws in (congestion_relief._FEW_DRAWS, 10**6):
+        monkeypatch.setattr(congestion_relief, "_FEW_DRAWS", draws)
+        looks.clear()
+        scales.append((relieve(aim, problem, PENALTY).after, len(looks)))
+    assert scales[0][0] == scales[1][0]  # the same scale, so the same values
+    assert scales[0][1] < scales[1][1]

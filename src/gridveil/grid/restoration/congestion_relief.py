@@ -24,7 +24,9 @@ This reads estimates and public data only. The draws of ``e`` have a public seed
 estimates can repeat them, and they hide nothing.
 
 The function is convex. It is minimised by cutting planes: ``c`` is replaced by the largest of its
-tangents so far, one more in each round.
+tangents so far, one more in each round. Solving a model of a large network takes long, and its own
+tangents say more than those of the mean: there each model has tangents of its own, and a round
+looks at a fifth of the models, until these cost about what their tangents say.
 """
 
 from __future__ import annotations
@@ -41,18 +43,21 @@ from gridveil.grid.restoration.oracle import Oracle
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Tangents = list[tuple[Floats, float]]
-"""Tangents of congestion costs, as ``slope`` and ``slope @ point - cost`` at a point."""
-
 LEAST = 0.015
 """The least scale of congestion costs, as a share of the models' costs without line limits."""
 _MODELS = 60
 _DRAWS, _MODELS_A_DRAW = 24, 25
 LARGE = 2000
-"""With more buses than this, draws have fewer models, and costs have linear pieces."""
+"""With more buses than this, draws have fewer models, costs have linear pieces, and the minimum is
+looked for model by model and less precisely."""
 # Errors of thousands of lines affect all models much alike: a few models are enough.
 _MODELS_A_LARGE_DRAW, _PIECES = 6, 20
 _ROUNDS, _ENOUGH = 30, 0.01
+# On a large network the minimum is found to this share of it: for the release, and for imagined
+# releases, which only show the size of an error. A round looks at so few of the models.
+_NEAR, _ROUGHLY, _FEWEST, _FIFTH = 0.02, 0.1, 5, 5
+# The scale is surely below `LEAST` if it is by so many standard errors after so many draws.
+_SURELY, _FEW_DRAWS = 4.0, 6
 # How often the scale may shrink, and the factor by which it must shrink for another turn.
 _TURNS, _MUCH_LESS = 4, 0.8
 # The linear cost ``c/s`` is written as a square about a point this far below: nearly linear in c.
@@ -92,18 +97,20 @@ def relieve(
     some = np.arange(min(problem.models.size, _MODELS))
     costs = _Congestion(problem, some, penalty, aim.high)
     before, slope = costs.at(aim.centre)
-    if not (np.isfinite(before) and slope.any()):
-        return Relieved(aim, before, before)
-    tangents = [(slope, float(slope @ aim.centre) - before)]
+    if not (np.isfinite(before).all() and slope.any()):
+        return Relieved(aim, float(before.mean()), float(before.mean()))
+    tangents = _Tangents(float(before.mean()))
+    tangents.add(costs.groups, before, slope, aim.centre)
     if scale is None:
         values = _learned(aim, problem, some, costs, tangents)
     else:
-        values = _least(aim, costs, 1 / scale, tangents)
-    return Relieved(replace(aim, centre=values), before, costs.at(values)[0])
+        values = _least(aim, costs, 1 / scale, tangents, _ROUGHLY)
+    after = float(costs.at(values)[0].mean())
+    return Relieved(replace(aim, centre=values), float(before.mean()), after)
 
 
 def _learned(
-    aim: Aim, problem: ReleaseProblem, some: Ints, costs: _Congestion, tangents: Tangents
+    aim: Aim, problem: ReleaseProblem, some: Ints, costs: _Congestion, tangents: _Tangents
 ) -> Floats:
     """Find the most likely values; learn the scale of congestion costs from the aim."""
     served = _Congestion(problem, some, float(problem.price), aim.high)
@@ -112,7 +119,7 @@ def _learned(
     scale = max(LEAST, _likely(aim, served, some, count))
     values = aim.centre
     for _ in range(_TURNS):
-        values = _least(aim, costs, 1 / scale, tangents)
+        values = _least(aim, costs, 1 / scale, tangents, _NEAR)
         smaller = max(LEAST, float(served.each(values, some).mean()))
         if smaller > _MUCH_LESS * scale:
             break
@@ -120,40 +127,46 @@ def _learned(
     return values
 
 
-def _least(aim: Aim, costs: _Congestion, rate: float, tangents: Tangents) -> Floats:
-    """Minimise the sum of squares plus congestion costs.
+def _least(aim: Aim, costs: _Congestion, rate: float, tangents: _Tangents, share: float) -> Floats:
+    """Minimise the sum of squares plus congestion costs; of large networks to a share of the sum.
 
-    New tangents are appended to `tangents`, whose first is the one at the aim.
+    New tangents are appended to `tangents`, which begin with those at the aim.
     """
     usual = float(np.median(aim.weight))
-    # One more entry for the cost, in a unit in which its square has the weight of the others.
-    unit = np.sqrt(rate / _BELOW / usual)
-    far = 1e6 * _BELOW * unit
+    # One more entry for the cost of each group, in a unit in which its square weighs like others.
+    count = len(costs.groups)
+    unit = np.sqrt(rate / count / _BELOW / usual)
+    far = np.full(count, 1e6 * _BELOW * unit)
     wider = Aim(
-        np.append(aim.centre, -_BELOW * unit),
-        np.append(aim.weight, usual),
-        np.append(aim.low, -far),
-        np.append(aim.high, far),
+        np.concatenate([aim.centre, np.full(count, -_BELOW * unit)]),
+        np.concatenate([aim.weight, np.full(count, usual)]),
+        np.concatenate([aim.low, -far]),
+        np.concatenate([aim.high, far]),
     )
+    best, least = aim.centre, 2 * rate * tangents.at_aim
+    parts = max(1, min(_FIFTH, count // _FEWEST))
+    rounds, whole = _ROUNDS * parts, parts == 1
     cuts = Cuts(len(wider.centre))
-    for slope, bound in tangents:
-        cuts.add(np.append(slope, -1 / unit), bound, 0)
-    slope, bound = tangents[0]
-    best, least = aim.centre, 2 * rate * (float(slope @ aim.centre) - bound)
-    for _ in range(_ROUNDS):
+    for turn in range(rounds):
+        tangents.cut(cuts, count, unit)
         found = nearest(wider, cuts)
         if found is None:
             break
-        values = found[:-1]
+        values, told = found[: len(aim.centre)], found[len(aim.centre) :] / unit
         moved = float(aim.weight @ (values - aim.centre) ** 2)
-        reached = moved + 2 * rate * float(found[-1]) / unit
-        cost, slope = costs.at(values)
-        if moved + 2 * rate * cost < least:
-            best, least = values, moved + 2 * rate * cost
-        if not least - reached > _ENOUGH:
-            break
-        tangents.append((slope, float(slope @ values) - cost))
-        cuts.add(np.append(slope, -1 / unit), tangents[-1][1], 0)
+        reached = moved + 2 * rate * float(told.mean())
+        some = costs.groups if whole else costs.groups[turn % parts :: parts]
+        cost, slope = costs.at(values, some)
+        missing = 2 * rate * float((cost - told[some]).mean())
+        enough = max(_ENOUGH, share * (reached + missing)) if costs.large else _ENOUGH
+        if whole:
+            if reached + missing < least:
+                best, least = values, reached + missing
+            if not least - reached > enough:
+                break
+        tangents.add(some, cost, slope, values)
+        # The last round, and one after which it may end, look at all models.
+        whole = parts == 1 or missing <= enough or turn == rounds - 2
     return best
 
 
@@ -166,30 +179,67 @@ def _likely(aim: Aim, costs: _Congestion, some: Ints, count: int) -> float:
     width = np.sqrt(1 / aim.weight / 2)
     own = costs.each(aim.centre, some)
     found = []
-    for _ in range(_DRAWS):
+    for draw in range(_DRAWS):
         drawn = np.sort(rng.choice(some, count, replace=False))
         off = np.clip(aim.centre + rng.laplace(0.0, width), aim.low, aim.high)
         found.append(float((costs.each(off, drawn) - own[drawn]).mean()))
+        if draw + 1 >= _FEW_DRAWS:
+            doubt = _SURELY * float(np.std(found, ddof=1)) / np.sqrt(len(found))
+            if own.mean() - np.mean(found) + doubt < LEAST:
+                break
     return float(own.mean() - np.mean(found))
 
 
+class _Tangents:
+    """Tangents of the congestion costs of groups, ``slope @ values - bound``.
+
+    `at_aim` is the mean congestion cost at the aim, where the first of them touch.
+    """
+
+    def __init__(self, at_aim: float) -> None:
+        self.at_aim = at_aim
+        self._rows: list[tuple[int, Floats, float]] = []
+
+    def add(self, groups: Ints, cost: Floats, slope: Floats, values: Floats) -> None:
+        """Add one of each of these groups, whose costs and slopes at some values are given."""
+        bound = slope @ values - cost
+        self._rows += zip(groups.tolist(), slope, bound.tolist(), strict=True)
+
+    def cut(self, cuts: Cuts, count: int, unit: float) -> None:
+        """Append what `cuts` lack; of `count` groups, each has its cost behind the values."""
+        for group, slope, bound in self._rows[len(cuts) :]:
+            own = np.zeros(count)
+            own[group] = -1 / unit
+            cuts.add(np.concatenate([slope, own]), bound, 0)
+
+
 class _Congestion:
-    """Mean congestion costs of some models, as a share of their costs without line limits."""
+    """Congestion costs of some models, as a share of their costs without line limits.
+
+    On a large network each model is a group of its own; on others all models are one group.
+    """
 
     def __init__(
         self, problem: ReleaseProblem, some: Ints, penalty: float, without: Floats
     ) -> None:
+        self.large = len(problem.public.buses) > LARGE
         self._models = take(problem.models, some)
+        self.groups = np.arange(len(some) if self.large else 1)
         self._oracle = Oracle(
             problem, self._models, kinds=("relaxed",), price=penalty, pieces=pieces_for(problem)
         )
         self._without = self._oracle.solve(without, self._models, ("cost",)).cost
         self._share = 1 / np.maximum(np.abs(self._without), 1e-9)
 
-    def at(self, values: Floats) -> tuple[float, Floats]:
-        """Compute the mean congestion cost at these values, and its slope."""
+    def at(self, values: Floats, groups: Ints | None = None) -> tuple[Floats, Floats]:
+        """Compute the mean congestion costs of groups (all by default), and their slopes."""
+        if self.large:
+            some = self.groups if groups is None else groups
+            look, share = self._oracle.at(values, some), self._share[some]
+            return share * (look.value - self._without[some]), share[:, None] * look.slope
         look, share = self._oracle.at(values), self._share / len(self._share)
-        return float(share @ (look.value - self._without)), np.asarray(share @ look.slope)
+        cost = float(share @ (look.value - self._without))
+        return np.array([cost]), np.asarray(share @ look.slope)[None]
 
     def each(self, values: Floats, some: Ints) -> Floats:
         """Compute the congestion costs of some of the models."""
