@@ -21,9 +21,10 @@ from gridveil.grid.model.sampling import sample_population
 from gridveil.grid.opf.engine import solve_population
 from gridveil.grid.opf.flows import Flows
 from gridveil.grid.release import release
+from gridveil.grid.restoration import project
 from gridveil.grid.restoration.master import Aim, Cuts, Total, Unsolved, nearest
 from gridveil.grid.restoration.oracle import Oracle
-from gridveil.grid.restoration.project import serve
+from gridveil.grid.restoration.project import Search, serve
 from gridveil.privacy.sealed import Range
 
 RANGES = {
@@ -388,3 +389,38 @@ def test_models_that_an_earlier_dispatch_serves_are_not_solved_again(monkeypatch
             assert ((warm <= 1e-7) == (fresh <= 1e-7)).all()
             np.testing.assert_allclose(warm, fresh, atol=1e-6)
     assert saved > 0
+
+
+@pytest.mark.parametrize("parameters", SETS)
+def test_a_large_network_is_looked_at_a_few_models_at_a_time(parameters, monkeypatch):
+    """The same nearest values, with fewer looks at models that are not served."""
+    short = []
+    real = Search._look
+
+    def counted(self, oracle, asked):
+        found = real(self, oracle, asked)
+        short.append(int((found[1].value > project.SERVED).sum()))
+        return found
+
+    monkeypatch.setattr(Search, "_look", counted)
+    monkeypatch.setattr(project, "_SMALL", 0)
+    several = more = 0
+    for seed in range(20):
+        problem, aim = instance(seed, parameters, models=24, noise=60.0)
+        short.clear()
+        together = serve(aim, problem, margin=0.0, decimals=6)
+        several += short[0] > 4
+        short.clear()
+        with monkeypatch.context() as large:
+            large.setattr(project, "LARGE", 0)
+            large.setattr(project, "_FEWEST_CUTS", 1)
+            large.setattr(project, "_DOUBLED_AFTER", 1)
+            by_few = serve(aim, problem, margin=0.0, decimals=6)
+        assert short[0] <= 1
+        more += max(short) > 1
+        assert len(by_few.unserved) == len(together.unserved)
+        if together.unserved == ():
+            assert served_by(problem, by_few.values).all()
+            assert miss(aim, by_few.values) == pytest.approx(miss(aim, together.values), rel=0.01)
+    assert several
+    assert more

@@ -25,7 +25,8 @@ from gridveil.grid.methods.base import TROUBLE, Outcome, Prepared, Task, slack_o
 from gridveil.grid.methods.certified import Certified
 from gridveil.grid.model.population import take
 from gridveil.grid.opf.engine import Engine, Solutions
-from gridveil.grid.restoration.congestion_relief import LARGE, pieces_for
+from gridveil.grid.restoration.congestion_relief import pieces_for
+from gridveil.grid.restoration.oracle import LARGE
 
 Floats = NDArray[np.float64]
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from gridveil.grid.model.population import take
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.master import Aim, Cuts, nearest
-from gridveil.grid.restoration.oracle import Oracle
+from gridveil.grid.restoration.oracle import LARGE, Oracle
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,10 +47,8 @@ LEAST = 0.015
 """The least scale of congestion costs, as a share of the models' costs without line limits."""
 _MODELS = 60
 _DRAWS, _MODELS_A_DRAW = 24, 25
-LARGE = 2000
-"""With more buses than this, draws have fewer models, costs have linear pieces, and the minimum is
-looked for model by model and less precisely."""
-# Errors of thousands of lines affect all models much alike: a few models are enough.
+# On a large network draws have fewer models, costs have linear pieces, and the minimum is looked
+# for model by model and less precisely: errors of thousands of lines affect all models alike.
 _MODELS_A_LARGE_DRAW, _PIECES = 6, 20
 _ROUNDS, _ENOUGH = 30, 0.01
 # On a large network the minimum is found to this share of it: for the release, and for imagined

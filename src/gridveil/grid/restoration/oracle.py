@@ -27,6 +27,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+LARGE = 2000
+"""With more buses than this solving a model takes long, so few are solved at a time."""
 # The solver's gap for a shortfall, relative to at least 1 MW. Cuts use the proved lower bound, so
 # it need not be small.
 SHORTFALL_GAP = 1e-4

@@ -40,7 +40,7 @@ from gridveil.grid.opf.fallbacks import PROOF
 from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.ac_oracle import AcOracle
 from gridveil.grid.restoration.master import Aim, Cuts, Unsolved, nearest, unreachable
-from gridveil.grid.restoration.oracle import Look, Oracle
+from gridveil.grid.restoration.oracle import LARGE, Look, Oracle
 from gridveil.grid.restoration.rounding import Rounding, rounded
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,9 @@ Ints = NDArray[np.int64]
 SERVED = PROOF
 # Cuts are this much deeper than needed, besides the room for rounding (MW).
 _SPARE = 1e-4
-_CUTS_AT_ONCE = 50
+# On a large network a model that is not served takes fifty times as long as one that is, and the
+# cuts of a few serve most others: it begins with so few, and twice as many after so many rounds.
+_CUTS_AT_ONCE, _FEWEST_CUTS, _DOUBLED_AFTER = 50, 4, 8
 # Checking one model in AC takes as long as a hundred in DC, and models that fall short mostly need
 # the same changes.
 _AC_CUTS_AT_ONCE = 8
@@ -302,9 +304,13 @@ class Search:
         """Compute shortfalls of these models; if that is slow, stop at enough of them for cuts."""
         at = self.released
         dc = isinstance(oracle, Oracle)
-        if dc and len(self.problem.public.buses) <= _SMALL:
+        buses = len(self.problem.public.buses)
+        if dc and buses <= _SMALL:
             return asked, oracle.at(at, asked)
         enough = _CUTS_AT_ONCE if dc else _AC_CUTS_AT_ONCE
+        if dc and buses > LARGE:
+            few = _FEWEST_CUTS * 2 ** (self.cut_rounds // _DOUBLED_AFTER)
+            enough = min(few, enough)
         looks: list[Look] = []
         short = seen = 0
         while seen < len(asked) and short < enough:
