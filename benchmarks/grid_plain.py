@@ -146,7 +146,7 @@ def compare(case, models, noisy, most):
     start = time.process_time()
     found = solve_population(network, population, capacity=capacity, keep=("line_price",), **how)
     ours = time.process_time() - start
-    binding = 100 * float(np.mean(np.nan_to_num(found.line_price) > 1e-6))
+    binding = 100 * float(found.congested.mean())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     start = time.process_time()
     peer = Plain(network, capacity, PENALTY if noisy else None)

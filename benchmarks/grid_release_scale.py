@@ -103,7 +103,7 @@ def _row(case: str, models: int, alpha: str) -> str:
     free = network.with_capacity(np.full(len(network.branches), np.inf))
     errors, without = (reference.errors(one, penalty=3000.0) for one in (made.data, free))
     (wrong,) = parameter_errors(network, made.data, ["capacity"])
-    binding = 100 * float(np.mean(np.nan_to_num(made.solutions.line_price) > 1e-6))
+    binding = 100 * float(made.solutions.congested.mean())
     warns = "yes" if made.congestion is not None and made.congestion.doubtful else "no"
     return (
         f"{case:<18}{len(network.buses):>7,}{len(network.branches):>7,}{cpu:>8.1f}{peak:>9,.0f}"

@@ -186,6 +186,27 @@ def test_flows_dispatch_and_limits_of_a_solution():
     assert found.cost[0] == pytest.approx(cost[units.in_service].sum(), rel=1e-12)
 
 
+def test_lines_are_congested_where_more_room_would_save_money():
+    network = random_network(4, tight=1.05)
+    found = solve_population(network, keep=KEEP)
+    assert found.congested.any()
+    assert not found.congested.all()
+    for line in range(len(network.branches)):
+        wider = network.branches.capacity.copy()
+        wider[line] += 0.01
+        saved = found.cost[0] - solve_population(network.with_capacity(wider)).cost[0]
+        assert (saved > 1e-6) == found.congested[0, line]
+    with pytest.raises(InputError, match="Prices of lines were not kept"):
+        _ = solve_population(network).congested
+
+
+def test_a_model_without_a_solution_has_no_congested_line():
+    network = random_network(4)
+    found = solve_population(network.with_capacity(np.full(len(network.branches), 1e-3)), keep=KEEP)
+    assert np.isinf(found.cost[0])
+    assert not found.congested.any()
+
+
 def test_what_is_shed_and_overloaded_is_told():
     network = random_network(4)
     heavy = network.with_load(network.buses.load * 10)

@@ -24,7 +24,6 @@ from gridveil.grid.opf.outages import Contingencies
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_CONGESTED = 1e-4
 _PAID = 1e-6
 
 
@@ -109,8 +108,7 @@ class Reference:
         change = (relaxed.cost - real.cost)[priced] / np.abs(real.cost[priced])
         both = ok & np.isfinite(found.cost)
         prices = np.abs(_kept(found.nodal_price)[both] - _kept(real.nodal_price)[both])
-        was = _kept(real.line_price)[both] > _CONGESTED
-        now = _kept(found.line_price)[both] > _CONGESTED
+        was, now = real.congested[both], found.congested[both]
         # A penalty was paid where breaking limits is cheaper than keeping them.
         penalised = ok & (found.cost > relaxed.cost + _PAID * np.abs(relaxed.cost))
         return ModelErrors(

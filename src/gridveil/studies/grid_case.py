@@ -45,9 +45,7 @@ RANGE = (1.0, 1e6)
 
 BUILT_IN = {"rts96": None, "rts96-paper": "paper"}
 
-# A line counts as congested if the price of its limit is above this ($/MWh), and a limit as broken
-# if the flow is above it by more than this (MW).
-_PRICED = 1e-4
+# A limit counts as broken if the flow is above it by more than this (MW).
 _OVER = 1e-6
 
 
@@ -209,7 +207,7 @@ class GridWorld:
             "cost_error": 100 * float(error.mean()),
             "capacity_error": float(np.abs(values - self.capacity).mean()),
             "price_error": float(np.nanmean(np.abs(_prices(found) - _prices(case.real)))),
-            "congestion": _agreement(_congested(found), _congested(case.real)),
+            "congestion": _agreement(found.congested, case.real.congested),
             "failed": released.failed,
         }
         if unseen:
@@ -297,11 +295,6 @@ class GridStudy(Study):
 def _prices(found: Solutions) -> Floats:
     assert found.nodal_price is not None
     return found.nodal_price
-
-
-def _congested(found: Solutions) -> NDArray[np.bool_]:
-    assert found.line_price is not None
-    return np.asarray(found.line_price > _PRICED)
 
 
 def _agreement(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:

@@ -46,6 +46,8 @@ __all__ = ["Engine", "Solutions", "Status", "solve_population"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+CONGESTED = 1e-4
+"""A line is congested if 1 MW more of its limit would save more than this, $/MWh."""
 _POWERS = ("cost", "bound", "violation", "error", "dispatch", "flow", "shed", "overload")
 
 
@@ -119,6 +121,16 @@ class Solutions:
     def certified(self) -> NDArray[np.bool_]:
         """Which costs are proved; a proved infeasible model counts."""
         return np.asarray((self.status <= Status.TIGHT) | (self.status == Status.INFEASIBLE))
+
+    @property
+    def congested(self) -> NDArray[np.bool_]:
+        """Which branches are congested in which models; none in a model without a solution."""
+        if self.line_price is None:
+            raise InputError(
+                "Prices of lines were not kept, and they tell which lines are congested.",
+                remedy='Solve with keep=("line_price",).',
+            )
+        return np.asarray(np.nan_to_num(self.line_price) > CONGESTED)
 
 
 class Engine:

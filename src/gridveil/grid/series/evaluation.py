@@ -17,7 +17,7 @@ from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.disclosures import KIND
 from gridveil.grid.series.load_table import LoadSeries
-from gridveil.grid.series.pictures import Drawn, congested, year_pictures
+from gridveil.grid.series.pictures import Drawn, year_pictures
 from gridveil.privacy.statement import Statement
 from gridveil.release.bundle import OWNER_MARK, read_statement, write_owner_file
 from gridveil.report.page import Section, Table, owner_page
@@ -122,7 +122,7 @@ class SeriesEvaluation:
     def _full_lines(self) -> list[Table]:
         """Make a table of the lines that are full most often in real and released hours."""
         hours = [
-            congested(one.solved).sum(axis=0) * 24 / self.clock.slots
+            one.solved.congested.sum(axis=0) * 24 / self.clock.slots
             for one in (self.real, self.released)
             if one.solved is not None
         ]
@@ -220,8 +220,8 @@ def _errors(truth: Drawn, made: Drawn) -> SeriesErrors:
         ramp_real=float(np.diff(real, axis=0).std(axis=0).mean()),
         cost=float(error.mean()) if both.any() else math.nan,
         infeasible=int((~np.isfinite(ours.cost)).sum()),
-        congested=int(congested(ours).any(axis=1).sum()),
-        congested_real=int(congested(truly).any(axis=1).sum()),
+        congested=int(ours.congested.any(axis=1).sum()),
+        congested_real=int(truly.congested.any(axis=1).sum()),
     )
 
 

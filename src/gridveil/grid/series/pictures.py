@@ -20,11 +20,9 @@ from gridveil.report.charts import Chart, log_range
 from gridveil.report.page import Picture, Section
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _POINTS = 400  # per curve; more can't be seen
 _WEEK = 7
-_CONGESTED = 1e-3  # $/MWh
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +48,6 @@ class Drawn:
     def total(self) -> Floats:
         """The total of every slot, MW."""
         return np.asarray(self.values.sum(axis=1))
-
-
-def congested(solved: Solutions) -> Bools:
-    """Mark the lines that are full in each slot: one MW more capacity would lower the cost."""
-    assert solved.line_price is not None
-    return np.asarray(np.nan_to_num(np.abs(solved.line_price)) > _CONGESTED)
 
 
 def series_sections(
@@ -132,7 +124,7 @@ def _operation(clock: Clock, drawn: Sequence[Drawn]) -> list[Picture]:
 
 
 def _congestion(clock: Clock, drawn: Sequence[Drawn], solved: Sequence[Solutions]) -> Picture:
-    full = [congested(one).any(axis=1).reshape(clock.days, clock.slots) for one in solved]
+    full = [one.congested.any(axis=1).reshape(clock.days, clock.slots) for one in solved]
     shares = [100 * one.mean(axis=0) for one in full]
     chart = Chart(
         f"hour of the day ({clock.zone})",
