@@ -143,11 +143,12 @@ def _neutral(found: ET.Element, source: ET.Element, private: Sequence[str]) -> N
         if "generator_limit" in private:
             found.attrib.update(minP="0.0", maxP="0.0")
             _only_sides(found)
-    elif tag == "ratioTapChanger" and source.get("regulationMode") == "REACTIVE_POWER":
-        # A flow of reactive power is often a result.
-        found.set("regulating", "false")
+    elif tag == "ratioTapChanger" and source.get("regulationMode") != "VOLTAGE":
+        # A flow of reactive power is often a result. Without a mode, the value may be such a flow.
         for name in ("regulationValue", "targetDeadband"):
             found.attrib.pop(name, None)
+        if "regulating" in found.attrib:
+            found.set("regulating", "false")
     elif tag == "phaseTapChanger":
         found.attrib.update(regulating="false", regulationMode="CURRENT_LIMITER")
     elif tag in LIMITS and "capacity" in private and "permanentLimit" in source.attrib:

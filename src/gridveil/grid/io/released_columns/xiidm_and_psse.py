@@ -176,7 +176,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "regulationValue targetDeadband",
             EVERY,
             "rewritten",
-            f"dropped if it is reactive power: {_HELD}",
+            f"kept if it is a voltage; {_HELD}",
             some=True,
         ),
         Rule("bus", "v angle nodes", EVERY, "dropped", STATE),
