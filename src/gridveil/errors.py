@@ -6,7 +6,10 @@ and public numbers, never of a private value.
 
 from __future__ import annotations
 
+import warnings
+from contextlib import ExitStack
 from fractions import Fraction
+from threading import Lock
 
 
 class GridveilError(Exception):
@@ -119,6 +122,34 @@ class LedgerWarning(UserWarning):
 
 class PlanWarning(UserWarning):
     """Public facts make a planned release doubtful. It says so before anything is charged."""
+
+
+class _Unwarned:
+    """Show no warning of any library while some thread is inside.
+
+    Filters of warnings belong to all threads. If each put back those that it found, the first to
+    leave would show the warnings of the others, and the last would hide all later ones.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before.enter_context(warnings.catch_warnings())
+            self._inside += 1
+            warnings.simplefilter("ignore")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._before.close()
+
+
+unwarned = _Unwarned()
+"""Entered wherever private values are read or looked at: a warning may depend on them."""
 
 
 def reason(problem: OSError) -> str:

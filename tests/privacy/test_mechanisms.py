@@ -7,8 +7,10 @@ catches the stated control with probability over 1 - 1e-6.
 import itertools
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from threading import Event
 
 import numpy as np
 import pytest
@@ -246,6 +248,39 @@ def test_no_warning_tells_of_private_values(ledger, setting, capfd):
         odd(np.array([100.0]))
     with pytest.warns(MatrixRankWarning):
         singular(np.array([50.0]))
+
+
+def test_no_warning_tells_of_private_values_in_another_thread(ledger):
+    """Filters of warnings belong to all threads: one that is done puts back none for the others."""
+    begun, joined, gone = Event(), Event(), Event()
+
+    def early(y):
+        begun.set()
+        joined.wait(10)
+        return y
+
+    def late(y):
+        joined.set()
+        gone.wait(10)
+        warnings.warn(f"{y[0]}", RuntimeWarning, stacklevel=1)
+        return y
+
+    def ask(query, account):
+        laplace(account, sealed([CANARY]), query=query, name="q", sensitivity=ONE, epsilon=1)
+
+    accounts = [make_account(ledger, epsilon=1) for _ in range(2)]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        before = list(warnings.filters)
+        with ThreadPoolExecutor(2) as pool:
+            one = pool.submit(ask, early, accounts[0])
+            begun.wait(10)
+            other = pool.submit(ask, late, accounts[1])
+            one.result()
+            gone.set()
+            other.result()
+        assert not said
+        assert warnings.filters == before  # what comes later is shown, as before
 
 
 def test_later_releases_list_the_abort(ledger):

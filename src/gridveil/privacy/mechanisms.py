@@ -15,7 +15,6 @@ into the query that it was given: nothing else of a release runs while a seal is
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +23,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, LedgerError, ReleaseAborted
+from gridveil.errors import InputError, LedgerError, ReleaseAborted, unwarned
 from gridveil.privacy.account import Account, Record
 from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.privacy.noise import Integers
@@ -218,8 +217,7 @@ def _quietly(account: Account, compute: Callable[[], V]) -> V:
     library, are not shown either: one of an overflow would tell that private values led to it.
     """
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), unwarned:
             return compute()
     except _FROM_OUTSIDE:
         raise

@@ -49,7 +49,6 @@ import importlib
 import logging
 import math
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -60,7 +59,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridveil.errors import InputError
+from gridveil.errors import InputError, unwarned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,10 +194,8 @@ def unlogged(kind: str) -> Iterator[None]:
     would bury those that are. NumPy says nothing of absurd private numbers, whatever a caller's
     ``np.seterr`` asks for.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        with _silent_logs(kind):
-            yield
+    with unwarned, np.errstate(all="ignore"), _silent_logs(kind):
+        yield
 
 
 @contextmanager
