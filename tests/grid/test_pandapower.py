@@ -979,6 +979,29 @@ def test_a_missing_library_is_said(monkeypatch):
         fmt.read("net.json")
 
 
+@pytest.mark.parametrize(
+    "number", ["5e-324", "-1E-310", "1e309", "-1e+400", "9" * 25, "9" * 400, "0." + "0" * 320 + "1"]
+)
+def test_no_size_of_a_number_decides_whether_a_net_is_read(number, tmp_path):
+    """The reader of JSON refuses what no normal number of 64 bits is; a private load may be one."""
+    net = pp.create_empty_network(sn_mva=100.0)
+    for _ in range(2):
+        pp.create_bus(net, 110.0)
+    pp.create_line_from_parameters(net, 0, 1, 10.0, 0.06, 0.4, 9.0, 0.3)
+    pp.create_ext_grid(net, 0, min_p_mw=0.0, max_p_mw=90.0)
+    pp.create_load(net, 1, 77.125, name=f"of {number}")
+    pp.to_json(net, str(tmp_path / "net.json"))
+    text = (tmp_path / "net.json").read_text()
+    assert text.count("77.125") == 1
+    (tmp_path / "net.json").write_text(text.replace("77.125", number))
+    read = read_case(tmp_path / "net.json")
+    load, given = read.buses.load[1], float(number)
+    least, most = np.finfo(float).tiny, np.finfo(float).max
+    assert np.sign(load) == np.sign(given)
+    assert abs(load) == pytest.approx(np.clip(abs(given), least, most), rel=1e-12)
+    assert read.source.data.load.name[0] == f"of {number}"
+
+
 def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):
     network = read_case(nw.case39())
     made = grid.release(

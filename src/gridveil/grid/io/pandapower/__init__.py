@@ -31,7 +31,11 @@ catalogue, and with it the type's rating.
 from __future__ import annotations
 
 import copy
+import io
+import math
 import os
+import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -189,11 +193,25 @@ def _with_public_ends(network: Network) -> Network:
     return replace(network, generators=with_points(units, clip_points(units, low, high), hidden))
 
 
+# Numbers that pandas' JSON reader may refuse: beyond the normal ones of 64 bits.
+_EXTREME = re.compile(
+    r"(?<=[\[,:\s])-?(\d+(\.\d+)?[eE][+-]?\d{3,}|\d{19,}(\.\d+)?|0\.0{300,}\d+)(?=[\],}\s])"
+)
+
+
+def _readable(number: re.Match[str]) -> str:
+    """Write a number as the nearest that can be read: a private one must not decide a refusal."""
+    value = float(number[0])
+    size = min(abs(value), sys.float_info.max)
+    return repr(math.copysign(max(size, sys.float_info.min) if size else size, value))
+
+
 def _from_file(library: Any, path: Path) -> Any:
     if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
     try:
-        net = library.from_json(str(path))
+        text = path.read_text()
+        net = library.from_json(io.StringIO(_EXTREME.sub(_readable, text)))
     except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pandapower
         raise InputError(
             f"'{path.name}' is not a pandapower net ({type(error).__name__}).",
