@@ -210,7 +210,7 @@ def _from_file(library: Any, path: Path) -> Any:
     if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         net = library.from_json(io.StringIO(_EXTREME.sub(_readable, text)))
     except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pandapower
         raise InputError(
