@@ -43,6 +43,29 @@ def test_wind_records_load(kind, tmp_path, monkeypatch, ledger):
     assert found["pandas"]["deviation"] > 0
 
 
+@pytest.mark.parametrize("method", ["tuned", "wpo", "laplace"])
+def test_the_mean_of_noisy_records_is_a_share_of_capacity(method, tmp_path, monkeypatch, ledger):
+    table = demo_records(2000).to_pandas()
+    records = read_records(table, speed="wind_speed", power="power", capacity=CAPACITY)
+    made = release(records, epsilon=10, alpha="15%", method=method, dataset="mine", ledger=ledger)
+    found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)["pandas"]
+    real = (table.power / CAPACITY).clip(0, 1).mean()
+    assert abs(found["mean"] - real) < 6 * found["deviation"] < 0.02
+
+
+def test_noisy_sums_are_named_and_choices_are_left_out(tmp_path, monkeypatch, ledger):
+    table = demo_records(60).to_pandas()
+    records = read_records(table, speed="wind_speed", power="power", capacity=CAPACITY)
+    made = release(records, epsilon=1, method="synthetic", dataset="mine", ledger=ledger)
+    found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)["pandas"]
+    sums, asked = found["sums"], made.statement.body["mechanisms"]
+    scales = {one["query"]: one["scale"] for one in asked if one["noise"].startswith("discrete")}
+    assert len(scales) < len(asked)  # the first is a choice among curves, whose noise has no mean
+    assert (sums.scale == sums["query"].map(scales)).all()
+    assert set(sums["query"]) == set(scales)
+    assert (found["deviation"] > 0).all()
+
+
 def matpower(path):
     grid.cases.rts96(variant="paper").write(path)
 

@@ -74,7 +74,7 @@ class WindRelease(Release):
 
     def loading(self) -> tuple[Snippet, ...]:
         """Code that loads the released records, and their error bars."""
-        return loading_snippets(tuple(self.files), self.records)
+        return loading_snippets(tuple(self.files), self.records, drawn=self._drawn)
 
     def blocks(self) -> Iterator[Vector]:
         """Released power as shares of capacity, in the released order, in blocks."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.privacy.mechanisms import Blocks
+from gridveil.privacy.statement import STATEMENT_FILE
 from gridveil.release.bundle import ANSWERS_FILE, DEVIATIONS_FILE
 from gridveil.report.charts import Chart
 from gridveil.report.page import Picture, Section, Snippet, Table, table_snippets
@@ -113,8 +114,16 @@ def wind_section(
     )
 
 
-def loading_snippets(files: Sequence[str], records: Records) -> tuple[Snippet, ...]:
-    """Code that loads the released records, their error bars and the noisy answers."""
+def loading_snippets(files: Sequence[str], records: Records, *, drawn: bool) -> tuple[Snippet, ...]:
+    """Code that loads the released records, their error bars and the noisy answers.
+
+    Parameters
+    ----------
+    files, records
+        The names of the released files, and the public side of the records.
+    drawn
+        Whether records were drawn from noisy sums; otherwise each has noise of its own.
+    """
     power, decimal = records.power_column, records.style.decimal
     signs = {} if records.delimiter == "," else {"sep": records.delimiter}
     signs |= {} if decimal == "." else {"decimal": decimal}
@@ -128,13 +137,29 @@ def loading_snippets(files: Sequence[str], records: Records) -> tuple[Snippet, .
             f"high = data[{power!r}] + 2 * errors['deviation']"
         )
         found.append(Snippet("pandas, error bars", code))
-    answers = (
-        f"import pandas as pd\n\nanswers = pd.read_parquet({ANSWERS_FILE!r})\n"
-        "first = answers[answers['mechanism'] == 0]  # of the list in release.json\n"
-        "total = first['value'].sum()  # noise has mean 0\n"
-        "deviation = (2 * first['scale'] ** 2).sum() ** 0.5"
-    )
-    return (*found, Snippet("pandas, the noisy answers", answers))
+    return (*found, _answers(drawn))
+
+
+def _answers(drawn: bool) -> Snippet:
+    """Code that makes something of the noisy answers: a mean, or the noise of each sum."""
+    load = f"import pandas as pd\n\nanswers = pd.read_parquet({ANSWERS_FILE!r})\n"
+    if drawn:
+        code = (
+            f"import json\n\n{load}"
+            f"with open({STATEMENT_FILE!r}) as file:\n"
+            "    asked = json.load(file)['mechanisms']\n"
+            "answers['query'] = [asked[place]['query'] for place in answers['mechanism']]\n"
+            "sums = answers.dropna(subset='scale')  # the others are choices, and have no scale\n"
+            "deviation = 2**0.5 * sums['scale']  # of each sum; its noise has mean 0"
+        )
+    else:
+        code = (
+            f"{load}"
+            "noisy = answers[answers['mechanism'] == 0]  # every record, as a share of capacity\n"
+            "mean = noisy['value'].mean()  # noise has mean 0\n"
+            "deviation = (2 * noisy['scale'] ** 2).sum() ** 0.5 / len(noisy)"
+        )
+    return Snippet("pandas, the noisy answers", code)
 
 
 def comparison(
