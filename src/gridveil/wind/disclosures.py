@@ -54,7 +54,6 @@ def assumed(
     dropped = f"{records.dropped:,} more left out, since values are missing"
     count = len(records.groups)
     named = f"{count:,}, by '{records.turbine}'" if count > 1 else f"one, by '{records.turbine}'"
-    error = prepared.curve_error(fits, guarantee)
     found = {
         "private": f"'{records.power_column}' in {records.unit}, from 0 to the capacity {size} "
         f"{records.unit}; values outside count as the nearer end",
@@ -65,18 +64,9 @@ def assumed(
         "rows": f"{records.rows:,}; {dropped if records.dropped else 'none left out'}",
         "turbines": named if records.turbine else "all rows count as one turbine",
     }
-    if prepared.curve is not None:
-        found["accuracy"] = (
-            f"the power curve should be off by about {prepared.curve:.1%} of capacity: an estimate "
-            "from the noise of all answers together and public curves, if the features fit"
-        )
-    elif error is not None:
-        found["accuracy"] = (
-            f"noise on the records leaves the power curve unknown by about {error:.1%} of capacity"
-            if prepared.shares[0] == 1
-            else f"the power curve is unknown by at most about {error:.1%} of capacity: so much by "
-            "noise on the records alone, and the other answers make it better"
-        )
+    accuracy = prepared.accuracy(fits, guarantee)
+    if accuracy is not None:
+        found["accuracy"] = accuracy
     return found
 
 
@@ -242,7 +232,9 @@ _NEXT = (
 
 _DRAWN = (
     "Records are drawn from a model: sums, averages, scatter and memory are kept, but a record is "
-    "not a noisy copy of what was measured at its time."
+    "not a noisy copy of what was measured at its time.",
+    "The model's power curve never falls as the wind gets stronger: that turbines stop in storms "
+    "may not be seen at these wind speeds.",
 )
 
 _FORMULAS = (
@@ -311,7 +303,7 @@ def _limitations(plan: Planned) -> list[str]:
     if plan.guarantee.unit != "record":
         found[0] = _NEXT.format(unit=plan.guarantee.unit.capitalize())
     if isinstance(plan.method, Synthetic):
-        found.append(_DRAWN)
+        found += _DRAWN
     return [*found, *([_FORMULAS] if plan.records.formulas else [])]
 
 

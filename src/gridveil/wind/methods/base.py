@@ -182,6 +182,24 @@ class Prepared:
         fit = max(fits, key=lambda one: one.rows)
         return guarantee.curve_error(fit.rows, fit.features.width) / share
 
+    def accuracy(self, fits: Sequence[Fit], guarantee: Guarantee) -> str | None:
+        """Return what public numbers say of the accuracy, in words; None if they say nothing."""
+        if self.curve is not None:
+            return (
+                f"the power curve should be off by about {self.curve:.1%} of capacity: an estimate "
+                "from the noise of all answers together and public curves, if the features fit"
+            )
+        error = self.curve_error(fits, guarantee)
+        if error is None:
+            return None
+        share = f"{error:.1%} of capacity"
+        if self.shares[0] == 1:
+            return f"noise on the records leaves the power curve unknown by about {share}"
+        return (
+            f"the power curve is unknown by at most about {share}: so much by "
+            "noise on the records alone, and the other answers make it better"
+        )
+
     def doubts(self, fits: Sequence[Fit], guarantee: Guarantee) -> list[str]:
         """Return a sentence for each problem that the method predicts from public numbers."""
         error = self.curve_error(fits, guarantee)

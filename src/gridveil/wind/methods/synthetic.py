@@ -39,6 +39,7 @@ from gridveil.wind.synthetic.learn_scatter import Scatter, Stops, ask_scatter, a
 # Warn if noise moves the mean by more than this, in units of the records' spread. On days of a farm
 # the error of the energy was 3.6% at 0.11, and 29% at 0.3.
 _FEW_BLOCKS = 0.15
+_SPREAD = 0.05  # of capacity: how far ten-minute records usually are from their curve
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,6 +59,21 @@ class Questions(Prepared):
             "blocks": self.farm.blocks,
             "epsilon_shares": {name: show_exact(part / self.epsilon) for name, part in parts},
         }
+
+    def accuracy(self, fits: Sequence[Fit], guarantee: Guarantee) -> str:
+        """See `Prepared.accuracy`."""
+        # The mean of all records is a sum over the knots, each with noise of its own.
+        mean = _SPREAD * self.agenda.unknown * math.sqrt(len(choose_knots(self.farm)))
+        month = ""
+        if self.agenda.month_unknown is not None:
+            month = f", and that of a month by about {_SPREAD * self.agenda.month_unknown:.1%}"
+        elif self.farm.timed:
+            month = " (there was too much noise to ask for months: they follow the wind speeds)"
+        return (
+            f"noise moves the mean power by at most about {mean:.1%} of capacity{month}, if "
+            f"records are {_SPREAD:.0%} of capacity off their power curve; the wider they scatter, "
+            "the more. Single turbines, and wind speeds with few records, are known less well"
+        )
 
     def doubts(self, fits: Sequence[Fit], guarantee: Guarantee) -> list[str]:
         """See `Prepared.doubts`."""

@@ -104,8 +104,9 @@ class Agenda:
         How stops are asked: by wind ``"speed"`` and kind, by ``"turbine"``, or for the ``"farm"``.
     stops_kept
         The share of stopped records that clipping is expected to leave.
-    unknown
-        How far noise alone moves the mean of all residuals, in spreads of records.
+    unknown, month_unknown
+        How far noise alone moves the mean of all residuals, and that of a month (None if months are
+        not asked), in spreads of records.
     """
 
     epsilon: dict[str, Fraction]
@@ -115,6 +116,7 @@ class Agenda:
     stops: Literal["speed", "turbine", "farm"]
     stops_kept: float
     unknown: float
+    month_unknown: float | None
 
     def noise(self, name: str) -> str:
         """Write the scale of the noise on each number of an answer."""
@@ -162,18 +164,23 @@ def make_agenda(farm: Farm, epsilon: Fraction) -> Agenda:
             shares.pop(name)
     if "stops" not in shares:
         shares.pop("spells", None)
+    by_turbine = (
+        "months" in shares
+        and 1 < farm.size <= 1500 // farm.months
+        and noise("months") / (0.6 * turning / farm.size / farm.months) < 0.25
+    )
+    month = 0.6 * turning / farm.months / (farm.size**0.5 if by_turbine else 1)
     return Agenda(
         epsilon=_exact(shares, first, epsilon),
         radius=radius,
         turbine_knots=_turbine_knots(noise("turbines"), turning / farm.size)
         if "turbines" in shares
         else 0,
-        months_by_turbine="months" in shares
-        and 1 < farm.size <= 1500 // farm.months
-        and noise("months") / (0.6 * turning / farm.size / farm.months) < 0.25,
+        months_by_turbine=by_turbine,
         stops=_stops(noise("stops") / wider / windy, farm.size) if "stops" in shares else "farm",
         stops_kept=_kept(farm, wider),
         unknown=noise("curve") / max(turning, 1.0),
+        month_unknown=noise("months") / max(month, 1.0) if "months" in shares else None,
     )
 
 
