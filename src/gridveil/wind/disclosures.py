@@ -32,6 +32,11 @@ _STORM = 60.0  # m/s, more than any turbine's anemometer reports on average
 _WINDY = 15.0  # m/s, more than the mean of any site that turbines stand at
 # What headings say of units, as in power_mw or Speed [km/h].
 _POWER_UNIT = re.compile(r"(?:^|[^a-z])([kmg]w)(h?)(?:[^a-z]|$)", re.IGNORECASE)
+_SHARE_UNIT = re.compile(
+    r"(%|(?:^|[^a-z])(?:per ?cent|pct|prozent)(?:[^a-z]|$))|(?:^|[^a-z])p\.?u\.?(?:[^a-z]|$)",
+    re.IGNORECASE,
+)
+_FULL = {"%": 100.0, "pu": 1.0}  # full power in shares of capacity
 _SPEED_UNIT = re.compile(
     r"(?:^|[^a-z])(km/?h|kph|mph|knots?|kts?|kn|ft/?s|fps)(?:[^a-z]|$)", re.IGNORECASE
 )
@@ -159,6 +164,13 @@ def _units(records: Records) -> Iterator[str]:
                 f"The heading '{records.power_column}' names {unit}, and values and --capacity are "
                 f"taken as {records.unit}. Give the capacity in {unit}, and --unit {unit}."
             )
+    share = None if said else _share(records.power_column)
+    if share is not None and share != _share(records.unit):
+        yield (
+            f"The heading '{records.power_column}' names {share} of capacity, and values and "
+            f"--capacity are taken as {records.unit}. Give --capacity {_FULL[share]:g}, and --unit "
+            f"{share}."
+        )
     said = _SPEED_UNIT.search(records.speed)
     if said:
         yield (
@@ -167,8 +179,27 @@ def _units(records: Records) -> Iterator[str]:
         )
 
 
+def _share(text: str) -> str | None:
+    """The kind of share of capacity that a heading or a unit names, if it does."""
+    found = _SHARE_UNIT.search(text)
+    return None if found is None else "%" if found[1] else "pu"
+
+
 def _sizes(records: Records) -> Iterator[str]:
-    factor = _KILOWATTS.get(records.unit.strip().lower())
+    factor, share = _KILOWATTS.get(records.unit.strip().lower()), _share(records.unit)
+    if share is not None:
+        wrong = [one.capacity for one in records.groups if one.capacity != _FULL[share]]
+        if wrong:
+            yield (
+                f"Power in {share} of capacity has a capacity of {_FULL[share]:g}, and "
+                f"{wrong[0]:,g} was given. Give --capacity {_FULL[share]:g}, or name the unit that "
+                "power has."
+            )
+    elif factor is None:
+        yield (
+            f"'{records.unit}' is not known to be a unit of power, so --capacity can't be checked. "
+            "Name the unit that power and capacity have: W, kW, MW, GW, % or pu."
+        )
     if factor is None:
         return
     most = _FARMS_MOST if records.turbine is None else _TURBINES_MOST
