@@ -478,7 +478,7 @@ def test_la_haute_borne(tmp_path):
         "capacity": 2050,
         "turbine": "Wind_turbine_name",
     }
-    with pytest.raises(InputError, match=r"'\w+_avg' of lhb.parquet has \d+ missing values"):
+    with pytest.raises(InputError, match=r"'\w+_avg' of lhb.parquet has [\d,]+ missing values"):
         read_records(tmp_path / "lhb.parquet", **options)
     records = read_records(
         tmp_path / "lhb.parquet", **options, key="Date_time", public=["Wa_avg"], missing="drop"

@@ -79,6 +79,7 @@ CSV = {
     "empty file": ("", {}, "a.csv is empty"),
     "blank file": ("\n \n\n", {}, "a.csv is empty"),
     "header only": ("t,ws,kw\n", {}, "a.csv has no rows"),
+    "header only, with times": ("t,ws,kw\n", {"time": "t"}, "a.csv has no rows"),
     "column twice": (f"ws,kw,kw\n1,2,{CANARY}\n", {}, "2 columns named 'kw'"),
     "long row": (GOOD + f"4,8.5,{CANARY},9\n", {}, "Row 4 of a.csv has 4 fields .* header has 3"),
     "short row": (GOOD + f"{CANARY}\n", {}, "Row 4 of a.csv has 1 fields"),
@@ -222,6 +223,17 @@ def test_bad_paths(tmp_path):
     assert "There are no files in the folder" in refusal(tmp_path)
     assert "There are no files in the pattern" in refusal(str(tmp_path / "*.csv"))
     assert "There are no files in the list" in refusal([])
+    inner = tmp_path / "month=1"
+    inner.mkdir()
+    assert "There are no files in the folder" in refusal(tmp_path)
+    (inner / "part.csv").write_text(GOOD)
+    said = refusal(tmp_path)
+    assert "but in month=1 inside it" in said
+    assert f'"{tmp_path}/*/*.csv"' in said
+    assert read_records(f"{tmp_path}/*/*.csv", **NAMED).rows == 3
+    assert "month=1 is a folder, and files are expected beside it" in refusal(
+        [inner, tmp_path / "a.csv"]
+    )
     (tmp_path / "a.xlsx").write_bytes(b"1234.56789")
     assert "The format of a.xlsx is not known" in refusal(tmp_path / "a.xlsx")
     (tmp_path / "a.csv").write_text(GOOD)

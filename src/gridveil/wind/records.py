@@ -363,7 +363,8 @@ def read_records(
         time_format=written,
     )
     if time is not None:
-        check_times(opened.where, time, layout.kinds[time], plain_type(layout.types[time]))
+        stored = plain_type(layout.types[time])
+        check_times(opened.where, time, layout.kinds[time], stored, opened.pieces)
         layout = replace(layout, time=time)
     csv = opened.kind.startswith("csv")
     if csv and formulas == "refuse":

@@ -63,6 +63,11 @@ def open_file(path: Path, style: CsvStyle) -> RecordFile:
         If it is not there, can't be opened, or is of another format.
     """
     name = path.name.lower()
+    if os.path.isdir(path):
+        raise InputError(
+            f"{path} is a folder, and files are expected beside it.",
+            remedy=f'Give one folder alone, or its files by a pattern, as "{path}/*.csv".',
+        )
     if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file {path}.", remedy="Check the path.")
     if not name.endswith(SUFFIXES):
@@ -277,7 +282,7 @@ def find_files(source: Any) -> tuple[list[Path], str] | None:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source).expanduser()
         if os.path.isdir(path):
-            return _checked(_inside(path), f"the folder {path}")
+            return _checked(_inside(path) or _deeper(path), f"the folder {path}")
         if glob.has_magic(str(path)) and not os.path.exists(path):
             return _checked(sorted(map(Path, glob.glob(str(path)))), f"the pattern {path}")
         return [path], _stem(path)
@@ -320,11 +325,22 @@ def _inside(folder: Path) -> list[Path]:
     except OSError as problem:
         why = problem.strerror
     else:
-        found = [n for n in names if n.lower().endswith(SUFFIXES) and not n.startswith(".")]
-        return [folder / name for name in found]
+        return [folder / n for n in names if n.lower().endswith(SUFFIXES) and n[0] != "."]
     raise InputError(
         f"The folder {folder} can't be opened: {why}.", remedy="Ask for the right to read it."
     )
+
+
+def _deeper(folder: Path) -> list[Path]:
+    """No paths, or `InputError` with the pattern that finds the files of a folder's folders."""
+    for inner in sorted(filter(os.path.isdir, folder.iterdir())):
+        if found := _inside(inner):
+            raise InputError(
+                f"There are no files in the folder {folder}, but in {inner.name} inside it.",
+                remedy=f'Name them by a pattern, as "{folder}/*/*{found[0].suffix}". What names of '
+                "folders say, such as a turbine, must be a column of the files.",
+            )
+    return []
 
 
 def _checked(paths: list[Path], what: str) -> tuple[list[Path], str]:

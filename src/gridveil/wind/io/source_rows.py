@@ -372,8 +372,8 @@ class Tally:
             (file, name), (count, first) = next(iter(self._gaps.items()))
             values = "value" if count == 1 else "values"
             raise InputError(
-                f"Column '{name}' of {file} has {count} missing {values}, the first in row {first} "
-                "(counted from 1 below the header).",
+                f"Column '{name}' of {file} has {count:,} missing {values}, the first in row "
+                f"{first} (counted from 1 below the header).",
                 remedy='Fill them in, or leave such rows out with missing="drop" (--missing drop).',
             )
         if not self.rows:
