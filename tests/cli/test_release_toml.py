@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -97,6 +98,35 @@ def test_a_bundle_to_repeat_names_no_ledger_and_no_paths(tmp_path):
     assert made.exit_code == 0, made.output
     again = tomllib.loads((tmp_path / "again.toml").read_text())
     assert again == {**WIND, "output": "next", "capacity": "100", "alpha": "0.1"}
+
+
+def test_answers_that_no_release_can_use_are_asked_again():
+    Path("farm.csv").write_text("speed,power\n3,10\n")
+    answers = ["wind", "farm.csv", "speed", "power", "2 MW", "2000", "", "", "drop", "15", "15%"]
+    asked = CliRunner().invoke(
+        app, ["init", "mine.toml"], input="\n".join([*answers, "-1", "0.5", "farm", "out", ""])
+    )
+    assert asked.exit_code == 0, asked.output
+    for words in (
+        "capacity must be a positive number, and '2 MW' is not",
+        "alpha must be a positive number, and 'drop' is not",
+        "alpha is a share of capacity, at most 1, and 15 is more",
+        "epsilon must be a positive number, and '-1' is not",
+    ):
+        assert words in asked.output
+    text = Path("mine.toml").read_text()
+    assert text.startswith("# Run it with: gridveil release mine.toml (")
+    found = tomllib.loads(text)
+    assert (found["capacity"], found["alpha"], found["epsilon"]) == ("2000", "15%", "0.5")
+
+
+def test_steps_for_several_parameters_are_answers(tmp_path):
+    (tmp_path / "net.m").write_bytes(b"")  # of which nothing is read
+    answers = ["grid", "net.m", "capacity,load", "capacity=x", "capacity=20,load=5", "", "1", "n"]
+    asked = CliRunner().invoke(app, ["init"], input="\n".join([*answers, "out", ""]))
+    assert asked.exit_code == 0, asked.output
+    assert "alpha must be a positive number, and 'x' is not" in asked.output
+    assert 'alpha = "capacity=20,load=5"' in (tmp_path / "release.toml").read_text()
 
 
 def test_a_file_with_snapshots_is_asked_for_them(tmp_path):

@@ -66,7 +66,7 @@ def command(
             if kind == "grid" and Path(known[DATA]).suffix.lower() == ".nc":
                 known |= _ask(kind, "snapshots", parameters["snapshots"], columns, known)
     try:
-        file.write_text(file_text(kind, known), encoding="utf-8")
+        file.write_text(file_text(kind, known, str(file)), encoding="utf-8")
     except OSError as problem:
         raise InputError(
             f"{file} can't be written: {reason(problem)}.", remedy="Name another file."
@@ -106,7 +106,7 @@ def _ask(
     default = _FIRST_CHOICE.get(name, parameter.default)
     needed = parameter.required or name in ("alpha", "dataset")
     shown = plain(f"{words} Columns: {', '.join(columns)}." if name in _COLUMNS else words)
-    out().print(f"\n{shown}")
+    out().print(f"\n{shown}", soft_wrap=False)  # nothing to copy: lines end between words
     answer = typer.prompt(
         name,
         default=default if isinstance(default, str) else None if needed else "",
@@ -126,11 +126,25 @@ def _check(kind: str, name: str, columns: list[str], known: dict[str, Any]) -> C
                 _readable(kind, {**known, name: answer})
             if name in ("encoding", "decimal"):
                 _columns(kind, {**known, name: answer})
+            if name in ("alpha", "epsilon", "capacity"):
+                _check_number(kind, name, answer)
         except InputError as problem:
             raise typer.BadParameter(str(problem)) from None
         return answer
 
     return check
+
+
+def _check_number(kind: str, name: str, answer: str) -> None:
+    """Raise `InputError` if this is no number, or no number for each of several names."""
+    from gridveil.cli.parsing import steps
+    from gridveil.privacy.exact_numbers import exact
+
+    several = steps(answer) if name == "alpha" and kind == "grid" else answer
+    for text in several.values() if isinstance(several, dict) else [several]:
+        number = exact(text.rpartition("=")[2] if name == "capacity" else text, name=name)
+        if name == "alpha" and kind == "wind" and number > 1:
+            raise InputError(f"alpha is a share of capacity, at most 1, and {answer} is more.")
 
 
 def _readable(kind: str, known: dict[str, Any]) -> bool:

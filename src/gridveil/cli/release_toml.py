@@ -127,8 +127,15 @@ def _unknown(path: Path, kind: str, name: str, known: Sequence[str]) -> InputErr
     )
 
 
-def file_text(kind: str, values: Mapping[str, Any]) -> str:
+def file_text(kind: str, values: Mapping[str, Any], called: str = FILE) -> str:
     """The text of a file with these values, each under what its option means.
+
+    Parameters
+    ----------
+    kind, values
+        The kind of release, and what its command is told.
+    called
+        The name of the file, which its first line has.
 
     Raises
     ------
@@ -136,7 +143,8 @@ def file_text(kind: str, values: Mapping[str, Any]) -> str:
         If a value can't be written.
     """
     known = parameters_of(release_command(kind))
-    lines = ["# Run it with: gridveil release release.toml (--dry-run shows the plan alone)."]
+    name = " ".join(called.split())  # a comment ends with its line
+    lines = [f"# Run it with: gridveil release {name} (--dry-run shows the plan alone)."]
     lines += [f"kind = {_toml(kind)}", ""]
     for name, one in known.items():
         if name in values:
