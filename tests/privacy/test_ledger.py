@@ -472,9 +472,12 @@ def test_a_reference_is_lowered_only_before_it_counted(ledger):
 
 
 def test_a_cap_needs_its_alpha(ledger):
-    charge(ledger, 1)
-    with pytest.raises(InputError, match="needs the alpha that it is about"):
+    with pytest.raises(InputError, match="needs the alpha that it is about: epsilon 1 for steps"):
         ledger.set_cap("farm", 2)
+    charge(ledger, 1)
+    with pytest.raises(InputError, match=r"by its first charges it is power 0\.1 MW") as caught:
+        ledger.set_cap("farm", 2)
+    assert "--alpha power=0.1 " in caught.value.remedy
     ledger.set_reference("farm", {"power": "0.1"})
     ledger.set_cap("farm", 2)
     ledger.set_cap("farm", 3)

@@ -18,6 +18,7 @@ from gridveil.errors import (
     LedgerError,
     LedgerRefused,
     LedgerWarning,
+    show_exact,
 )
 from gridveil.privacy.adjacency import Adjacency, Step
 from gridveil.privacy.exact_numbers import Exact, exact
@@ -222,11 +223,7 @@ class Ledger:
             if wanted is not None:
                 _declare(book, totals, wanted)
             elif amount is not None and not totals.declared:
-                raise InputError(
-                    f"A cap of {totals.dataset!r} needs the alpha that it is about: epsilon 1 for "
-                    "steps of 30 MW is not epsilon 1 for steps of 0.03 MW.",
-                    remedy="Declare it with --alpha (alpha=): 30, capacity=30,load=10 or 15%.",
-                )
+                raise _undeclared(totals)
             book.append("cap", totals.dataset, {"version": VERSION, "cap": amount})
 
         self.write(work)
@@ -323,6 +320,23 @@ class Ledger:
                 totals.add(said)
         except (ArithmeticError, AttributeError, LookupError, LedgerRefused, TypeError, ValueError):
             raise self._store.damaged(f"entry {entry.number} can't be understood") from None
+
+
+def _undeclared(totals: Totals) -> InputError:
+    """Why a cap can't be set yet, and the reference that its charges have so far, if there are."""
+    if not totals.reference:
+        return InputError(
+            f"A cap of {totals.dataset!r} needs the alpha that it is about: epsilon 1 for steps of "
+            "30 MW is not epsilon 1 for steps of 0.03 MW.",
+            remedy="Declare it with --alpha (alpha=): 30, capacity=30,load=10 or 15%.",
+        )
+    have = ", ".join(f"{key} {step}" for key, step in totals.reference.items())
+    same = ",".join(f"{key}={show_exact(step.alpha)}" for key, step in totals.reference.items())
+    return InputError(
+        f"A cap of {totals.dataset!r} needs the alpha that it is about. None was declared: by its "
+        f"first charges it is {have}.",
+        remedy=f"Declare that, or a larger one, with the cap: --alpha {same} (alpha=).",
+    )
 
 
 def _declare(book: Book, totals: Totals, wanted: Mapping[str, Declared]) -> None:
