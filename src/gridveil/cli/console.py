@@ -50,6 +50,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors o
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")]
 
 _EMOJI = re.compile(r":(?=\S*?:)")  # what could begin a name such as :100:
+_LONG = 40  # letters of a word that may be a path
 _ENDLESS = 100_000  # columns: more than any table has
 
 
@@ -103,17 +104,42 @@ def _screen() -> type[Console]:
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
+    from rich.text import Text
 
     class Screen(Console):
         """A console that lets no text speak to the terminal but its own markup."""
 
         def print(self, *objects: Any, **options: Any) -> None:
             shown = [visible(one) if isinstance(one, str) else one for one in objects]
+            if self.is_terminal:
+                shown = [self._wrapped(one) if isinstance(one, str) else one for one in shown]
             for one in shown:
                 if isinstance(one, Table) and not _has_width(self):
                     endless = self.options.update(width=_ENDLESS)
                     one.width = Measurement.get(self, endless, one).maximum
             super().print(*shown, **options)
+
+        def _wrapped(self, text: str) -> Text:
+            """Text whose lines end between words, but for what may be copied: a command, a path.
+
+            Those are left to the terminal, which copies a line that it had to break as one.
+            """
+            made = Text.from_markup(text, emoji=False)
+            lines = made.split("\n", allow_blank=True)
+            return Text("\n").join(self._broken(line) for line in lines)
+
+        def _broken(self, line: Text) -> Text:
+            words = line.plain.split()
+            indent = len(line.plain) - len(line.plain.lstrip()) + 2
+            room = self.width - indent
+            if line.cell_len <= self.width or any("gridveil" in one for one in words):
+                return line
+            if max(map(len, words)) > min(room, _LONG):
+                return line
+            first, *more = line[indent - 2 :].wrap(self, room)
+            for part in (first, *more):
+                part.rstrip()
+            return Text("\n" + " " * indent).join([Text(" " * (indent - 2)) + first, *more])
 
     return Screen
 

@@ -106,7 +106,7 @@ def _ask(
     default = _FIRST_CHOICE.get(name, parameter.default)
     needed = parameter.required or name in ("alpha", "dataset")
     shown = plain(f"{words} Columns: {', '.join(columns)}." if name in _COLUMNS else words)
-    out().print(f"\n{shown}", soft_wrap=False)  # nothing to copy: lines end between words
+    out().print(f"\n{shown}")
     answer = typer.prompt(
         name,
         default=default if isinstance(default, str) else None if needed else "",
