@@ -48,9 +48,7 @@ def lines(text, *, terminal=True, width=40):
     return stream.getvalue().splitlines()
 
 
-PROSE = (
-    "  [bold]protected:[/] all records of a turbine in one calendar day, each by 15% of it"
-)
+PROSE = "  [bold]protected:[/] all records of a turbine in one calendar day, each by 15% of it"
 
 
 def test_lines_on_a_terminal_end_between_words_and_hang():

@@ -268,6 +268,7 @@ def _records(power: Power, *, turbines: bool) -> Records:
         speed="speed",
         power="power",
         capacity={"A": 1.0, "B": 1.0} if turbines else 1.0,
+        unit="pu",
         turbine="turbine" if turbines else None,
     )
 
