@@ -24,6 +24,8 @@ CHOICE = {
         "turbine": "",
         "decimal": "",
         "encoding": "",
+        "unit": "",
+        "missing": "",
     },
 }
 

@@ -69,11 +69,13 @@ def test_a_run_is_what_a_seeded_release_is(method):
 
 def test_the_command_is_what_was_chosen(planner, tmp_path):
     fields = {"file": "my file.csv", "output": "-out", "decimal": ",", "encoding": "cp1252"}
+    fields |= {"unit": "MW", "missing": "drop"}
     told = planner.answer(asked(fields=fields, dataset="north  farm"))
     words = shlex.split(told["command"])
     assert words == [
         "gridveil", "wind", "release", "my file.csv", "--speed", "wind", "--power", "power_kw",
-        "--capacity", "2750", "--decimal", ",", "--encoding", "cp1252", "--alpha", "15%",
+        "--capacity", "2750", "--unit", "MW", "--decimal", ",", "--encoding", "cp1252",
+        "--missing", "drop", "--alpha", "15%",
         "--epsilon", "1", "--method", "laplace", "-o", "./-out", "--dataset", "north farm",
         "--ledger", str(tmp_path / "ledger.sqlite"),
     ]  # fmt: skip
@@ -110,6 +112,7 @@ def test_a_command_line_for_this_computer():
         ("capacity", "", "Fill it in"),
         ("decimal", ";", "a point or a comma"),
         ("encoding", "utf-88", "is not known"),
+        ("missing", "fill", "Write drop or refuse"),
     ],
 )
 def test_a_bad_text_is_told_at_its_field_and_leaves_no_command(planner, field, text, words):

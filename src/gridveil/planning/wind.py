@@ -80,12 +80,16 @@ class Wind(Kind):
         Field("speed", "Column of wind speed", "wind_speed", "Public."),
         Field("power", "Column of power", "power_kw", "Private."),
         Field("capacity", "Nameplate capacity", "2750", "Public, in the unit of the power column."),
+        Field("unit", "Unit of power", "", "MW, % or pu, for example, if not kW.", optional=True),
         Field("time", "Column of times", "", "Public: it orders the rows.", optional=True),
         Field("turbine", "Column of turbines", "", "Public, if there are several.", optional=True),
         Field(
             "decimal", "Sign before decimals", "", "A comma, if it is not a point.", optional=True
         ),
         Field("encoding", "Encoding", "", "cp1252, for example, if not UTF-8.", optional=True),
+        Field(
+            "missing", "Rows with gaps", "", "drop, to leave them out; else refused.", optional=True
+        ),
         Field("output", "Folder for the release", "release", "Made by the command."),
     )
 
@@ -114,6 +118,11 @@ class Wind(Kind):
             _capacity(fields[name])
         if name in ("decimal", "encoding") and fields[name]:
             CsvStyle(**{name: fields[name]})
+        if name == "missing" and fields[name] not in ("", "drop", "refuse"):
+            raise InputError(
+                f"There is no way {fields[name][:20]!r} to treat them.",
+                remedy="Write drop or refuse.",
+            )
         if name == "power" and fields["power"] == fields["speed"]:
             raise InputError(
                 "The same column can't be public and private.",
@@ -128,7 +137,7 @@ class Wind(Kind):
         """The ledger compares amounts, which follow from the capacity."""
         # The name of the turbine is in the file, which is not opened here.
         wholes = {"": Fraction(_capacity(fields["capacity"]))}
-        return [replace(_adjacency(choice), wholes=wholes, measure="kW")]
+        return [replace(_adjacency(choice), wholes=wholes, measure=fields["unit"] or "kW")]
 
     def session(self, choice: Choice) -> Session:
         """Work out the split of epsilon, which all runs share."""
@@ -140,7 +149,7 @@ class Wind(Kind):
         words = ["gridveil", "wind", "release", file_word(fields["file"])]
         words += ["--speed", fields["speed"], "--power", fields["power"]]
         words += ["--capacity", fields["capacity"]]
-        for name in ("time", "turbine", "decimal", "encoding"):
+        for name in ("unit", "time", "turbine", "decimal", "encoding", "missing"):
             words += [f"--{name}", fields[name]] if fields[name] else []
         words += [
             "--alpha",
