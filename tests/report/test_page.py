@@ -146,6 +146,10 @@ def test_text_has_contrast_in_light_and_dark(page):
             assert contrast(variables[line], variables["paper"]) >= 3
 
 
+def test_it_says_that_gaps_are_public(statement):
+    assert "how many entries there are, and which are missing" in report_page(statement, [])
+
+
 def test_it_says_the_guarantee_and_the_total(statement):
     page = report_page(statement, ["a.csv"], loading=table_snippets(["a.csv"]))
     assert '<p class="badge steps"><b>Steps only</b> Protects steps of up to 0.1 MW of one' in page

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 NOT_PROTECTED = (
-    "What is published in clear, and how many entries there are.",
+    "What is published in clear, how many entries there are, and which are missing.",
     "Facts that follow from public data and physics (for example that wind makes power).",
     "What the owner's own folder, logs or backups hold: the guarantee covers this bundle.",
     "How long the release took to compute.",

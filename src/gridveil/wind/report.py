@@ -100,7 +100,7 @@ def wind_section(
     sample = take_sample(fit, blocks[largest], beta)
     several = len(fits) > 1
     of = f" of {fit.group.name}, one of {len(fits)} turbines" if several else ""
-    shown = f", {len(sample.speed):,} of them drawn" if len(sample.speed) < fit.rows else ""
+    shown = f", {len(sample.speed):,} of them shown" if len(sample.speed) < fit.rows else ""
     return Section(
         "The released records",
         f"{fit.rows:,} records{of}{shown}. {_MADE[made]}",
