@@ -198,3 +198,16 @@ def test_what_a_series_takes_for_granted_depends_on_public_facts_alone():
     assert said["times"] == "2 whole days of 24 values from 2024-01-01 (as written)"
     assert "all values of one load in one calendar day, each by 5 MW" in said["private load"]
     assert "the mean of a load is off by about" in said["accuracy of load"]
+
+
+@pytest.mark.parametrize(
+    ("again", "words"), [("AB", "(2 of each)"), ("B", "(most of them B: 2)"), ("", None)]
+)
+def test_turbines_with_repeated_times_are_named_if_they_differ(again, words):
+    rows = []
+    for name in "AB":
+        times = list(TIMES)
+        times[:2] = [times[2], times[2]] if name in again else times[:2]
+        rows.append(table(when=times, w=name))
+    found = wind_plan(pd.concat(rows), time="when", turbine="w").unusual
+    assert found == () if words is None else any(words in one for one in found)

@@ -78,9 +78,13 @@ def oddities(times: Sequence[Whole], names: Sequence[str]) -> list[str]:
     repeated = [int((np.diff(moments) == 0).sum()) for moments in times]
     if any(repeated):
         at = int(np.argmax(repeated))
-        most = f" (most of them {names[at]}: {repeated[at]:,})" if len(names) > 1 else ""
+        alike = repeated.count(repeated[at]) == len(names)
+        most = (
+            f"{repeated[at]:,} of each" if alike else f"most of them {names[at]}: {repeated[at]:,}"
+        )
         found.append(
-            f"{sum(repeated):,} records have the time of another record of their turbine{most}. "
+            f"{sum(repeated):,} records have the time of another record of their turbine"
+            f"{f' ({most})' if len(names) > 1 else ''}. "
             "Remove duplicates, which count as several records. If a clock was set back, write "
             "times with their zone, as 2024-10-27 02:30+01:00."
         )
