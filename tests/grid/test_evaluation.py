@@ -151,3 +151,10 @@ def test_models_without_a_solution_on_the_real_network_are_named(tmp_path, ledge
 def test_evaluate_reads_a_network_as_well_as_a_file(tmp_path, ledger):
     case, bundle = bundle_of(tmp_path, wide_tables(), "load", ledger, range=(0, 200))
     assert evaluate(bundle, read_case(case)).to_json() == evaluate(bundle, case).to_json()
+
+
+def test_what_a_notebook_shows_of_it_is_its_mark_and_no_figure(tmp_path, ledger):
+    case, bundle = bundle_of(tmp_path, wide_tables(), "load", ledger, range=(0, 200))
+    assert repr(evaluate(bundle, case)) == (
+        "<GRIDVEIL OWNER ONLY - NOT FOR PUBLICATION: evaluation of load, laplace>"
+    )

@@ -426,6 +426,7 @@ def test_loads_that_are_below_0_at_times_are_served_too(network, tmp_path):
     assert made.values[:, 0].min() < 0 <= made.values[:, 1:].min()
     placed = made.write(tmp_path / "out")
     found = gv.grid.evaluate_series(placed, network, read)
+    assert repr(found).startswith("<GRIDVEIL OWNER ONLY - NOT FOR PUBLICATION: evaluation of loads")
     assert found.errors.infeasible == 0
 
 

@@ -44,6 +44,18 @@ def test_it_is_marked_complete_and_for_the_owners_eyes(bundle, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_what_a_notebook_shows_of_it_is_its_mark_and_no_figure(bundle, tmp_path):
+    found = evaluate(bundle, tmp_path / "real.csv")
+    assert repr(found) == str(found) == f"<{OWNER_MARK}: evaluation of 200 records, laplace>"
+
+
+def test_records_that_are_sealed_are_no_source(bundle):
+    records = read_records(demo_records(200), speed="wind_speed", power="power", capacity=CAPACITY)
+    with pytest.raises(InputError, match=r"^Expected a source of records, got Records.") as caught:
+        evaluate(bundle, records)
+    assert "that was given to read_records" in caught.value.remedy
+
+
 def test_an_old_file_is_closed_to_others_before_it_is_written(bundle, tmp_path):
     path = tmp_path / "owner.html"
     path.write_text("old")

@@ -109,6 +109,11 @@ class Evaluation:
     secured: tuple[ModelErrors, ModelErrors] | None = None
     secured_in_ac: tuple[AcErrors, AcErrors] | None = None
 
+    def __repr__(self) -> str:
+        # A notebook shows this, and may be published: figures are asked for by their names.
+        names = ", ".join(one.parameter for one in self.parameters)
+        return f"<{OWNER_MARK}: evaluation of {names}, {self.statement.body['method']}>"
+
     def to_json(self) -> dict[str, Any]:
         """Everything, marked as the owner's."""
         return {

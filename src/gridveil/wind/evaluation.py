@@ -65,6 +65,12 @@ class Evaluation:
     inference: Inference
     downstream: Downstream | None = field(repr=False)
 
+    def __repr__(self) -> str:
+        # A notebook shows this, and may be published: figures are asked for by their names.
+        return (
+            f"<{OWNER_MARK}: evaluation of {self.rows:,} records, {self.statement.body['method']}>"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Every figure, marked as the owner's."""
         turbines = [asdict(one) for one in self.turbines]
@@ -140,6 +146,9 @@ def evaluate(bundle: Path | str, against: Any) -> Evaluation:
     """
     if not isinstance(bundle, (str, os.PathLike)):
         raise wrong_type("folder", bundle, remedy="Name the folder that release.write wrote.")
+    if isinstance(against, Records):
+        remedy = "Give the file or table that was given to read_records: it is read once more."
+        raise wrong_type("source of records", against, remedy=remedy)
     folder = Path(bundle)
     statement = _statement(folder)
     settings = statement.body["settings"]

@@ -78,6 +78,11 @@ class SeriesEvaluation:
     released: Drawn
     lines: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        # A notebook shows this, and may be published: figures are asked for by their names.
+        times = f"{self.clock.size:,} times"
+        return f"<{OWNER_MARK}: evaluation of loads at {times}, {self.statement.body['method']}>"
+
     def rows(self) -> list[tuple[str, str]]:
         """Return every figure with its description."""
         one = self.errors
