@@ -172,7 +172,7 @@ def test_real_mounts_are_read():
 
 def test_repr(ledger):
     make_account(ledger)
-    assert repr(ledger) == f"Ledger({str(ledger.path)!r}, 1 datasets)"
+    assert repr(ledger) == f"Ledger({str(ledger.path)!r}, 1 dataset)"
 
 
 @pytest.mark.parametrize(("left", "words"), [(b"", "it is empty"), (b"S", "only one byte is left")])

@@ -524,3 +524,26 @@ def test_an_error_before_the_noise_releases_nothing(method, tmp_path):
                 ledger=tmp_path / "ledger.sqlite",
                 progress=fails,
             )
+
+
+def test_arguments_of_another_type_are_refused_in_words(ledger, tmp_path):
+    table = demo_records(50)
+    columns = {"speed": "wind_speed", "power": "power", "capacity": CAPACITY}
+    records = wind.read_records(table, **columns)
+    made = wind.release(records, epsilon=1, alpha="15%", dataset="farm", ledger=ledger)
+    given = {"epsilon": 1, "alpha": "15%"}
+    for call, expected in (
+        (lambda: made.write(5), "folder"),
+        (lambda: verify_bundle(5), "folder"),
+        (lambda: Ledger(5), "file or address of a ledger"),
+        (lambda: ledger.set_cap(5, 1, alpha="15%"), "name of a dataset"),
+        (lambda: wind.release(records, **given, dataset=5, ledger=ledger), "name of a dataset"),
+        (lambda: wind.read_records(table, **columns, public=5), "list of columns as public"),
+        (lambda: wind.read_records(table, **columns, unit=5), "name of the unit"),
+    ):
+        with pytest.raises(InputError, match=f"^Expected a {expected}, got int.") as caught:
+            call()
+        assert caught.value.remedy
+    with pytest.raises(InputError, match=r"at most 1, as 15% or 0\.15"):
+        wind.release(records, epsilon=1, alpha=15, ledger=ledger)
+    assert len(repr(ledger.totals("farm"))) < 1500  # hashes of rows are no use to people

@@ -170,7 +170,7 @@ class Adjacency:
                 f"alpha is {show_exact(amount)} {unit}, more than the whole range {range} of "
                 f"{parameter}.",
                 remedy=f"Give alpha {'as a share' if unit.startswith('of ') else 'in'} {unit}, "
-                f"at most {float(width):g}.",
+                f"at most {float(width):g}{', as 15% or 0.15' if unit.startswith('of ') else ''}.",
             )
         if entries < 1:
             raise InputError(f"There are no values of {parameter} to release.")

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from gridveil.errors import InputError, WriteError, reason
+from gridveil.errors import InputError, WriteError, reason, wrong_type
 from gridveil.privacy.account import Answer, Vector
 from gridveil.privacy.statement import STATEMENT_FILE, Statement
 
@@ -69,6 +69,8 @@ def check_target(folder: Path | str, *, force: bool = False, keep: Iterable[Path
         If something is there already (unless ``force`` and it is a bundle), the place can't be
         written, or a file to keep is inside it.
     """
+    if not isinstance(folder, (str, os.PathLike)):
+        raise wrong_type("folder", folder, remedy='Name the bundle\'s folder, as "out".')
     try:
         target = Path(folder).expanduser().absolute()
         _refuse_taken(target, force=force)

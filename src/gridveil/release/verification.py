@@ -6,6 +6,7 @@ the truth) it does not claim.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gridveil.errors import InputError, reason, show_exact
+from gridveil.errors import InputError, reason, show_exact, wrong_type
 from gridveil.privacy.account import Vector
 from gridveil.privacy.adjacency import steps_over
 from gridveil.privacy.schema import read_json, schema_problems
@@ -40,6 +41,8 @@ class Finding:
 
 def verify_bundle(folder: Path | str) -> list[Finding]:
     """Check a bundle as its recipient would. All is well if every finding is ``ok``."""
+    if not isinstance(folder, (str, os.PathLike)):
+        raise wrong_type("folder", folder, remedy="Name the folder of a bundle.")
     root = Path(folder)
     try:
         return _findings(root)

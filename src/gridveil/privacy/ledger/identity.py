@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, LedgerRefused
+from gridveil.errors import InputError, LedgerRefused, wrong_type
 
 Hashes = NDArray[np.uint64]
 
@@ -45,6 +45,8 @@ _SHOWN = 5  # names of other datasets
 
 def checked_name(dataset: str) -> str:
     """A dataset's name as the ledger writes it, or `InputError`."""
+    if not isinstance(dataset, str):
+        raise wrong_type("name of a dataset", dataset, remedy='Write "north farm", for example.')
     name = " ".join(unicodedata.normalize("NFC", dataset).split())
     if not name or len(name) > 200 or not name.isprintable() or _INVISIBLE & set(name):
         raise InputError(
@@ -79,7 +81,7 @@ class Sketch:
     """The smallest hashes of a dataset's public rows; only sketches of one kind are compared."""
 
     kind: str
-    hashes: tuple[int, ...]
+    hashes: tuple[int, ...] = field(repr=False)
 
     @classmethod
     def of(cls, kind: str, blocks: Iterable[Hashes]) -> Sketch:

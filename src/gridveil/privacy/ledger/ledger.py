@@ -282,7 +282,8 @@ class Ledger:
 
     def __repr__(self) -> str:
         try:
-            state = f"{len(self.all_totals())} datasets"
+            count = len(self.all_totals())
+            state = f"{count:,} {'dataset' if count == 1 else 'datasets'}"
         except LedgerError:
             state = "damaged"
         return f"Ledger({str(self.place)!r}, {state})"

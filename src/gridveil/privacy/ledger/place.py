@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
-from gridveil.errors import LedgerError
+from gridveil.errors import LedgerError, wrong_type
 
 _NETWORK = {
     "9p", "afp", "afpfs", "afs", "beegfs", "ceph", "cifs", "coda", "drvfs", "fuse.ceph",
@@ -41,6 +41,8 @@ def ledger_place(given: Path | Address | str | None = None) -> Path | Address:
 
 
 def _expanded(path: Path | str) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise wrong_type("file or address of a ledger", path, remedy='Write "ledger.sqlite".')
     try:
         return Path(path).expanduser()
     except RuntimeError:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gridveil.errors import InputError
+from gridveil.errors import InputError, wrong_type
 
 Capacity = float | Mapping[str, float]
 
@@ -132,11 +132,15 @@ def check_options(
     """Raise `InputError` if the words that were given can't be used together."""
     if isinstance(public, str):
         raise InputError("public is one name.", remedy=f"Give a list: public=[{public!r}].")
+    if not isinstance(public, Sequence):
+        raise wrong_type("list of columns as public", public, remedy='Write public=["direction"].')
     if missing not in ("refuse", "drop"):
         raise InputError(f"missing is {missing!r}.", remedy='Use "refuse" or "drop".')
     if formulas not in ("refuse", "keep"):
         raise InputError(f"formulas is {formulas!r}.", remedy='Use "refuse" or "keep".')
-    if not isinstance(unit, str) or not unit.strip():
+    if not isinstance(unit, str):
+        raise wrong_type("name of the unit", unit, remedy='Name it, as in unit="kW".')
+    if not unit.strip():
         raise InputError("The unit of power is empty.", remedy='Name it, as in unit="kW".')
     if turbine is not None and turbine in (speed, key):
         raise InputError(
