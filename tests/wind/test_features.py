@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridveil.wind.features import RBF, BSpline, Columns, Features, Polynomial, Sum
+from gridveil.wind.features import RBF, BSpline, Columns, Features, Polynomial, Sum, parse_features
 
 SPEED = {"speed": np.linspace(0.0, 30.0, 61), "direction": np.linspace(0.0, 360.0, 61)}
 MAPS = [
@@ -112,3 +112,23 @@ def test_bad_columns_are_refused() -> None:
         RBF()({"speed": np.zeros((2, 2))})
     with pytest.raises(TypeError, match="not a feature map"):
         RBF() + 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text", ["rbf(5 0 10)", "rbf(5, low, 10)", "rbf(2.5)", "polynomial(3; 0; 25)", "rbf()", "rbf"]
+)
+def test_numbers_that_are_none_get_the_way_to_write_them(text):
+    with pytest.raises(ValueError, match=r"is not a feature map: use rbf\(COUNT, LOW, HIGH\)"):
+        parse_features(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("rbf(5, 2.5, 12.5)", RBF(5, 2.5, 12.5)),
+        ("polynomial(3,-1,.5e1)", Polynomial(3, -1.0, 5.0)),
+        ("bspline(8, 0, 25.)", BSpline(8, 0.0, 25.0)),
+    ],
+)
+def test_features_as_they_are_typed(text, made):
+    assert parse_features(text) == made

@@ -6,6 +6,7 @@ release may publish them.  `RBF() + Columns("direction")` has the features of bo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -384,7 +385,7 @@ def parse_features(text: str) -> Features:
         given = [word.strip() for word in rest.removesuffix(")").split(",") if word.strip()]
         if kind == "columns":
             parts.append(Columns(*given))
-        elif kind in _BY_NAME and rest.endswith(")") and 1 <= len(given) <= 3:
+        elif kind in _BY_NAME and rest.endswith(")") and _NUMBERS.fullmatch(",".join(given)):
             parts.append(_BY_NAME[kind](int(given[0]), *map(float, given[1:])))
         else:
             raise ValueError(
@@ -394,4 +395,5 @@ def parse_features(text: str) -> Features:
     return parts[0] if len(parts) == 1 else Sum(*parts)
 
 
+_NUMBERS = re.compile(r"-?\d+(,-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?){0,2}")
 _BY_NAME: Mapping[str, Any] = {"rbf": RBF, "polynomial": Polynomial, "bspline": BSpline}
