@@ -127,7 +127,7 @@ def test_the_owner_sees_it_beside_the_real_records(frame, method, ledger, tmp_pa
     assert shown.exit_code == 0, shown.output
     assert "forecast 6 steps ahead" in shown.output
     page = (tmp_path / "owner.html").read_text()
-    for part in ("Capacity factor by month", "2023-12", "Ramps over 1,200 seconds", "Power curves"):
+    for part in ("Capacity factor by month", "2023-12", "Ramps over 20 minutes", "Power curves"):
         assert part in page
     told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert {one["name"] for one in told["downstream"]} == set(found)

@@ -87,3 +87,14 @@ def test_the_public_report_has_no_comparison(bundle):
     page = (bundle / "report.html").read_text()
     assert OWNER_MARK not in page
     assert "regression on real records" not in page
+
+
+def test_the_public_report_has_ramps_over_minutes(tmp_path, ledger):
+    table = demo_records(50).to_pandas()
+    table["when"] = [
+        f"2024-01-01 {minute // 60:02}:{minute % 60:02}" for minute in range(0, 500, 10)
+    ]
+    columns = {"speed": "wind_speed", "power": "power", "time": "when"}
+    records = read_records(table, **columns, capacity=CAPACITY)
+    made = release(records, epsilon=1, alpha="15%", dataset="timed", ledger=ledger)
+    assert "Ramps over 10 minutes;" in (made.write(tmp_path / "timed") / "report.html").read_text()

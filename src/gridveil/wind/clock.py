@@ -102,3 +102,12 @@ def oddities(times: Sequence[Whole], names: Sequence[str]) -> list[str]:
             f"{steps[other[0]]:,}."
         )
     return found
+
+
+def span(seconds: int) -> str:
+    """A time step for people.
+
+    >>> [span(one) for one in (600, 3600, 90)]
+    ['10 minutes', '60 minutes', '90 seconds']
+    """
+    return f"{seconds:,} seconds" if seconds % 60 else f"{seconds // 60:,} minutes"

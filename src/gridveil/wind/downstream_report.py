@@ -18,7 +18,7 @@ from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.mechanisms import Blocks
 from gridveil.report.charts import Chart
 from gridveil.report.page import Picture, Section, Table
-from gridveil.wind.clock import common_step
+from gridveil.wind.clock import common_step, span
 from gridveil.wind.downstream import (
     LAGS,
     Series,
@@ -248,7 +248,7 @@ def _ramps(series: Series, real: Vector, released: Vector) -> Picture:
         shares,
         "change from one record to the next (% of capacity)",
         "share of records (%)",
-        f"Ramps over {series.step:,} seconds; the outer bins hold all beyond.",
+        f"Ramps over {span(series.step)}; the outer bins hold all beyond.",
     )
 
 

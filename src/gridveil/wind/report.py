@@ -17,7 +17,7 @@ from gridveil.privacy.statement import STATEMENT_FILE
 from gridveil.release.bundle import ANSWERS_FILE, DEVIATIONS_FILE
 from gridveil.report.charts import Chart
 from gridveil.report.page import Picture, Section, Snippet, Table, table_snippets
-from gridveil.wind.clock import SECONDS, common_step
+from gridveil.wind.clock import SECONDS, common_step, span
 from gridveil.wind.records import Group, Records
 from gridveil.wind.regression import Fit
 
@@ -317,7 +317,7 @@ def _ramps(times: Vector, power: Vector, group: Group, records: Records, step: i
         chart.svg(),
         f"Histogram of ramps of released power; their standard deviation is {spread:.2%} of "
         "capacity.",
-        f"Ramps over {step:,} seconds; the outer bins hold all beyond.",
+        f"Ramps over {span(step)}; the outer bins hold all beyond.",
         legend=(("c1", "released records"),),
     )
 
