@@ -182,6 +182,41 @@ def test_a_case_alone_has_one_cost():
     assert found["status"] == "optimal"
 
 
+def test_a_case_alone_has_its_dispatch_flows_and_prices_by_name():
+    """Whoever compares prices with another program's needs no Python for it."""
+    network = cases.rts96(variant="paper")
+    found = json.loads(run("grid", "solve", "rts96-paper", "--json").stdout)
+    keep = ("dispatch", "flow", "nodal_price")
+    solved = grid.solve_population(network, keep=keep)
+    assert list(found["nodal_price"]) == list(network.buses.name)
+    assert list(found["nodal_price"].values()) == pytest.approx(solved.nodal_price[0].tolist())
+    assert list(found["flow_mw"]) == list(network.branches.name)
+    assert list(found["dispatch_mw"]) == list(network.generators.name)
+    assert sum(found["dispatch_mw"].values()) == pytest.approx(network.buses.load.sum())
+    assert "shed_mw" not in found
+    shed = run("grid", "solve", "rts96-paper", "--model", "shed", "--slack-price", 50, "--json")
+    assert sum(json.loads(shed.stdout)["shed_mw"].values()) > 0
+
+
+def test_models_are_written_with_their_dispatch_flows_and_prices(tmp_path):
+    network, path = cases.rts96(), tmp_path / "solved.parquet"
+    assert run("grid", "solve", "rts96", "-o", path).exit_code == 0
+    row = pq.read_table(path).to_pylist()[0]
+    sizes = {name: len(row[name]) for name in ("dispatch_mw", "flow_mw", "nodal_price")}
+    assert sizes == {
+        "dispatch_mw": len(network.generators),
+        "flow_mw": len(network.branches),
+        "nodal_price": len(network.buses),
+    }
+
+
+def test_outages_that_were_survived_are_counted(tmp_path):
+    listed = tmp_path / "outages.txt"
+    listed.write_text("101-102\n")
+    shown = run("grid", "solve", "rts96", "--contingencies", listed)
+    assert "1 of 1 models have a dispatch that survives each of 1 outage." in shown.stdout
+
+
 def test_a_population_is_sampled_solved_and_written(tmp_path):
     models, out = tmp_path / "models.parquet", tmp_path / "costs.parquet"
     made = run("grid", "population", "rts96-paper", "--size", 20, "-o", models)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gridveil.cli import grid_solve_dc as dc
 from gridveil.cli import parsing
 from gridveil.cli.console import (
     JsonOption,
@@ -15,7 +16,6 @@ from gridveil.cli.console import (
     out,
     plain,
     print_json,
-    table,
 )
 from gridveil.cli.grid_release import evaluate, release
 from gridveil.cli.grid_solve_ac import check_only_dc, solve_ac
@@ -25,16 +25,12 @@ from gridveil.cli.parsing import (
     Reading,
     takes,
 )
-from gridveil.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gridveil.grid.model.checks import Problem
     from gridveil.grid.model.network import Network
-    from gridveil.grid.model.population import Population
-    from gridveil.grid.opf.engine import Solutions
-    from gridveil.grid.opf.outages import Contingencies
 
 app = typer.Typer(help="Release networks; populations of optimal power flow.", no_args_is_help=True)
 app.command()(release)
@@ -182,7 +178,12 @@ def solve(
         typer.Option(help="series (as PowerModels) or matpower. Default: series."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write one row per model as Parquet.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write one row per model as Parquet: costs, dispatch, flows and nodal prices.",
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the network, loading by line: a PNG or SVG file.")
@@ -223,24 +224,27 @@ def solve(
         how: dict[str, Any] = {"as_json": as_json, "quiet": quiet}
         solve_ac(network, models, given, output=output, plot=plot, **how)
         return
+    kinds = tuple((model or "strict").split("+"))
+    size = 1 if models is None else models.size
+    keep = dc.kept(kinds, size, output=output, plot=plot, as_json=as_json)
     with counted("solving", quiet=quiet or as_json) as progress, _executor(cluster) as executor:
         found = solve_population(
             network,
             models,
-            model=tuple((model or "strict").split("+")),  # type: ignore[arg-type]
+            model=kinds,  # type: ignore[arg-type]
             slack_price=slack_price,
             convention=convention or "series",  # type: ignore[arg-type]
-            keep=("flow",) if plot else ("cost",),
+            keep=keep,
             executor=executor,
             workers=workers,
             progress=progress,
             contingencies=given,
         )
     if output is not None:
-        _write(found, output)
+        dc.write(found, output)
     if plot is not None:
-        _plot(network, models, found, plot)
-    _show(network, found, given, as_json=as_json, quiet=quiet)
+        dc.plot(network, models, found, plot)
+    dc.show(network, found, given, as_json=as_json, quiet=quiet)
 
 
 def _executor(address: str | None) -> Any:
@@ -251,86 +255,6 @@ def _executor(address: str | None) -> Any:
     from gridveil.grid.opf.workers import connect
 
     return connect(address)
-
-
-def _write(found: Solutions, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from gridveil.grid.opf.engine import Status
-
-    columns = {
-        "cost": found.cost,
-        "status": [Status(status).name.lower() for status in found.status],
-        "bound": found.bound,
-        "gap": found.gap,
-    }
-    pq.write_table(pa.table(columns), path)
-
-
-def _plot(network: Network, models: Population | None, found: Solutions, path: Path) -> None:
-    import numpy as np
-
-    from gridveil.grid.picture import draw_network
-
-    if found.flow is None or not np.isfinite(found.cost).any():
-        raise InputError(
-            "No model is feasible, so there is nothing to draw.",
-            remedy="Draw a relaxed one: --model relaxed --slack-price 3000.",
-        )
-    some = np.isfinite(found.cost)
-    loading = np.abs(found.flow[some]) / network.branches.capacity
-    if models is not None and models.capacity is not None:
-        loading = loading / models.capacity[some]
-    title = network.name if len(found) == 1 else f"{network.name}, mean of {some.sum():,} models"
-    draw_network(network, np.nan_to_num(loading).mean(0), path, title=title)
-
-
-def _show(
-    network: Network,
-    found: Solutions,
-    outages: Contingencies | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    import numpy as np
-
-    from gridveil.grid.opf.engine import Status
-
-    finite = found.cost[np.isfinite(found.cost)]
-    apart = [] if outages is None else [network.branches.name[k] for k in outages.left_out]
-    if as_json:
-        said = {} if outages is None else {"outages_left_out": apart}
-        if len(found) == 1:
-            cost, bound = _number(found.cost[0]), _number(found.bound[0])
-            word = Status(found.status[0]).name.lower()
-            print_json({"cost": cost, "status": word, "bound": bound, **said})
-        else:
-            costs = [_number(cost) for cost in found.cost]
-            print_json({"cost": costs, "infeasible": len(found) - len(finite), **said})
-        return
-    if quiet:
-        return
-    shown = table("models", "status", "cost ($/h): lowest", "mean", "highest", "largest gap")
-    for status in Status:
-        some = found.status == status
-        if some.any():
-            costs = found.cost[some]
-            ends = (costs.min(), costs.mean(), costs.max()) if np.isfinite(costs).all() else ()
-            figures = [f"{cost:,.2f}" for cost in ends] or ["", "", ""]
-            gap = f"{found.gap[some].max():.1e}" if ends else ""
-            shown.add_row(f"{some.sum():,}", status.name.lower(), *figures, gap)
-    out().print(plain(network.name))
-    out().print(shown)
-    if apart:
-        out().print(f"Outages left out, which cut the network apart: {plain(', '.join(apart))}")
-
-
-def _number(value: float) -> float | None:
-    import math
-
-    return float(value) if math.isfinite(value) else None
 
 
 def _show_problems(case: str, found: Sequence[Problem], *, as_json: bool) -> None:
