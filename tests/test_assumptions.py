@@ -1,5 +1,6 @@
 """What plans take for granted and what is unusual about them: public facts alone decide it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -211,3 +212,19 @@ def test_turbines_with_repeated_times_are_named_if_they_differ(again, words):
         rows.append(table(when=times, w=name))
     found = wind_plan(pd.concat(rows), time="when", turbine="w").unusual
     assert found == () if words is None else any(words in one for one in found)
+
+
+def test_a_plan_says_the_least_and_the_most_noise_of_a_parameter():
+    """A median hides that whole classes have four times as much."""
+    said = grid_plan(alpha={"230kV": 20, "others": 5}).assumed["accuracy of capacity"]
+    assert re.search(r"off by about 5\.00\d to 20\.0\d MW before restoration", said), said
+    shares = grid_plan(alpha={"230kV": "20%", "others": "5%"}).assumed["accuracy of capacity"]
+    assert shares == "a single value of capacity is off by about 5.01 to 20% before restoration"
+    assert " to " not in grid_plan().assumed["accuracy of capacity"]
+
+
+def test_a_plan_and_its_guarantee_name_the_same_range():
+    """Signs are public: a load of 10 MW counts as the nearer end of [0, 500], never as below 0."""
+    plan = grid_plan(parameter="load", alpha=10, range=(-500, 500))
+    assert "values outside [0, 500] count as the nearer end" in plan.assumed["private load"]
+    assert "[0, 500]" in " ".join(plan.in_words)

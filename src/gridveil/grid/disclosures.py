@@ -59,27 +59,29 @@ def assumed(
     public = problem.public
     found = {}
     for name, one in zip(public.parameters, adjacency, strict=True):
-        unit, limits = PARAMETERS[name].unit, public.ranges[name]
-        part = declared.protects(name)
-        noise = _noise(problem, prepared, name)
-        off = float(np.median(np.expm1(noise) if one.unit == RELATIVE else noise))
+        unit, part = PARAMETERS[name].unit, declared.protects(name)
         found[f"private {name}"] = (
             f"{one.entries:,} value{'s' * (one.entries != 1)}"
             f"{f' ({part} alone; the rest is public)' if part else ''} in "
             f"{unit}, each protected by {show_far(neighbour_json(one, Fraction(1)))}; values "
-            f"outside [{limits.low:g}, {limits.high:g}] count as the nearer end"
+            f"outside {one.range} count as the nearer end"
         )
-        found[f"accuracy of {name}"] = (
-            f"a single value of {name} is off by about {off:.0%}"
-            if one.unit == RELATIVE
-            else f"a single value of {name} is off by about {off:,.4g} {unit}"
-        ) + " before restoration"
+        found[f"accuracy of {name}"] = _accuracy(name, _noise(problem, prepared, name), one)
     out = f"; {left_out:,} more left out, since generation can't match the load" if left_out else ""
     found["models"] = f"{problem.models.size:,} to be served{out}"
     if declared.limit_ratios:
         ratios = ", ".join(f"{name} {value:g}" for name, value in declared.limit_ratios.items())
         found["limit ratios"] = f"{ratios}, and 1 for others, public by declaration"
     return found | file_words(public)
+
+
+def _accuracy(name: str, noise: Floats, one: Adjacency) -> str:
+    """How far single values are off by their noise, from the least to the most."""
+    share = one.unit == RELATIVE
+    ends = 100 * np.expm1(noise) if share else noise
+    words = (f"{end:,.{3 if share else 4}g}" for end in (ends.min(), ends.max()))
+    off = " to ".join(dict.fromkeys(words)) + ("%" if share else f" {PARAMETERS[name].unit}")
+    return f"a single value of {name} is off by about {off} before restoration"
 
 
 def file_words(public: PublicNetwork) -> dict[str, str]:
