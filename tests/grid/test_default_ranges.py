@@ -67,7 +67,9 @@ def test_ranges_never_read_what_is_private(names, tmp_path):
 def test_where_nothing_is_public_the_owner_is_asked():
     names = ("capacity", "load", "generator_limit")
     for name in names:
-        with pytest.raises(InputError, match=f"--range {name}=1:5000"):
+        # From 1 MW on all small loads and units would count as 1 MW.
+        low = 1 if name == "capacity" else 0
+        with pytest.raises(InputError, match=f"--range {name}={low}:5000"):
             default_range(rts96(), names, name)
     unlimited = rts96().with_capacity(np.full(120, np.inf))
     with pytest.raises(InputError, match="Nothing public tells how large values of load"):

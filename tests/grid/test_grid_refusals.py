@@ -175,10 +175,10 @@ def test_an_object_that_is_no_network_is_refused(ledger):
 
 def test_nothing_to_release_is_refused(network, ledger):
     free = network.with_capacity(np.full(3, INF))
-    with pytest.raises(InputError, match="no values of capacity"):
+    with pytest.raises(InputError, match="no values of capacity to release: no line"):
         grid.release(free, epsilon=1, alpha=5, dataset="tiny", ledger=ledger)
     idle = network.with_load(np.zeros(3))
-    with pytest.raises(InputError, match="no values of load"):
+    with pytest.raises(InputError, match="no values of load to release: all are 0"):
         grid.release(
             idle,
             models_for(idle, "load"),

@@ -35,7 +35,7 @@ def exact(value: Exact, *, name: str, unit: str | None = None) -> Fraction:
     share = str(value).strip().endswith("%")
     if number is None or number <= 0 or (share and unit is not None):
         what = "a positive number" if unit is None else f"a positive number of {unit}"
-        ways = "1, 0.1, 1/3 or 15%" if unit is None else "30, 0.5 or 1/3"
+        ways = "1, 0.1, 1/3 or 15%" if unit is None else f"30, 0.5 or 1/3, in {unit}"
         raise InputError(
             f"{name} must be {what}, and {str(value)[:40]!r} is not.",
             remedy=f"Write {name} as {ways}.",

@@ -31,8 +31,9 @@ class Range:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise InputError(
-                f"A public range needs two finite ends, the lower one first: "
-                f"[{self.low}, {self.high}] is none."
+                f"Expected a public range of two finite ends, the lower one first, got "
+                f"{self.low:g} and {self.high:g}.",
+                remedy="Write the lower end first, as in range=(1, 5000) (--range 1:5000).",
             )
 
     def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

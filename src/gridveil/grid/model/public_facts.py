@@ -274,11 +274,11 @@ def default_range(network: Network, parameters: tuple[str, ...], name: str) -> R
         "generator_limit": 10 * (load or lines),
     }[name]
     if not known:
-        unit = PARAMETERS[name].unit
+        unit, low = PARAMETERS[name].unit, 1 if name == "capacity" else 0
         raise InputError(
             f"Nothing public tells how large values of {name} can be.",
             remedy=f"Name their range in {unit}, as wide as anyone would guess: "
-            f'--range {name}=1:5000 (range={{"{name}": (1, 5000)}}), for example.',
+            f'--range {name}={low}:5000 (range={{"{name}": ({low}, 5000)}}), for example.',
         )
     high = _round_number(known)
     if name == "capacity":

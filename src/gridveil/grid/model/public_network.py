@@ -265,7 +265,7 @@ def _split(
     for parameter in parameters:
         found = declared.support(network, parameter)
         if not any(column.any() for column in found.values()):
-            _refuse_none(network, parameter)
+            _refuse_none(network, parameter, declared)
         support |= found
     network = declared.network(network)
     rows = {name: declared.chosen(network, name) for name in declared.only}
@@ -298,17 +298,23 @@ def _split(
     )
 
 
-def _refuse_none(network: Network, parameter: str) -> None:
-    """Raise if there is nothing to release, and the format knows what the file lacks."""
+def _refuse_none(network: Network, parameter: str, declared: Declared) -> None:
+    """Raise for a parameter without private entries, with what the file or the rule lacks."""
+    none = f"There are no values of {parameter} to release"
     source = network.source
     if isinstance(source, Source):
         reason = getattr(module_of(source.kind), "why_none", None)
         found = None if reason is None else reason(source.data, parameter)
         if found is not None:
             what, remedy = found
-            raise InputError(
-                f"There are no values of {parameter} to release: {what}.", remedy=remedy
-            )
+            raise InputError(f"{none}: {what}.", remedy=remedy)
+    if part := declared.protects(parameter):
+        raise InputError(
+            f"{none}: none fits {part}.",
+            remedy="Correct the rule (--only, --unlimited-above), or leave it out to protect all.",
+        )
+    why = "no line has a limit" if parameter == "capacity" else "all are 0"
+    raise InputError(f"{none}: {why}.", remedy="gridveil grid info FILE says what a file has.")
 
 
 def _signs(values: Floats, parameter: str) -> Floats:

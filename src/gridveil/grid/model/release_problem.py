@@ -202,11 +202,14 @@ def _by_parameter(public: PublicNetwork, alpha: Exact | Mapping[str, Any]) -> di
                 remedy="Give an alpha for each private parameter.",
             )
         return dict(alpha)
-    if len({PARAMETERS[name].unit for name in names}) > 1:
+    units = {name: PARAMETERS[name].unit for name in names}
+    if len(set(units.values())) > 1:
+        said = ", ".join(f"{name} in {unit}" for name, unit in units.items())
+        typed = ",".join(f"{name}=..." for name in names)
+        written = ", ".join(f'"{name}": ...' for name in names)
         raise InputError(
-            "The private parameters have different units, and there is one alpha.",
-            remedy='Give one for each: alpha={"capacity": 30, "cost": 1} '
-            "(--alpha capacity=30,cost=1).",
+            f"The private parameters have different units ({said}), and there is one alpha.",
+            remedy=f"Give one for each: --alpha {typed} (alpha={{{written}}}).",
         )
     return dict.fromkeys(names, alpha)
 
