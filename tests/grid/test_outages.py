@@ -269,3 +269,16 @@ def test_solve_on_the_command_line():
     assert json.loads(run("grid", "solve", "rts96-paper", "--json").stdout)["cost"] > 0
     shown = run("grid", "solve", "rts96", "--contingencies", "all", "--emergency", "1.1")
     assert "cut the network apart: 207-208, 307-308" in shown.stdout
+
+
+def test_a_release_says_how_many_models_survive(tmp_path, monkeypatch):
+    """The report said it, and whoever made the release had to open it to know."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "outages.txt").write_text("101-102\n101-103\n")
+    assert run("grid", "population", "rts96", "--size", 3, "-o", "m.parquet").exit_code == 0
+    asked = ("--alpha", 5, "--population", "m.parquet", "--dataset", "x", "--ledger", "l.db")
+    made = run("grid", "release", "rts96", *asked, "--contingencies", "outages.txt", "-o", "out")
+    assert made.exit_code == 0, made.output
+    words = " ".join(made.stdout.split())
+    assert "The released network serves 3 of 3 models. It serves 3 of 3 models with one" in words
+    assert "survives each of 2 listed outages (in DC)." in words

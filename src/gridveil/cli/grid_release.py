@@ -280,6 +280,9 @@ def _described(made: GridRelease) -> tuple[str, list[str]]:
     served = int(np.isfinite(made.solutions.cost).sum())
     words = served_words(served, size)
     found.append(f"  {words}" if served == size else f"[bold red]WARNING:[/] {words} {_UNSERVED}")
+    said = made.quality()
+    # The report says there too how many models survive outages, and how many are served in AC.
+    found += [f"  {escape(more)}" for more in said[said.index(words) + 1 :]]
     if made.congestion is not None and made.congestion.doubtful:
         found.append(f"[bold red]WARNING:[/] {made.congestion.words}")
     for fate, columns, reason in lines(made.public.changes):
