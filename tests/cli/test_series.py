@@ -93,6 +93,7 @@ def test_a_dry_run_shows_what_would_be_asked(loads):
         (("--parameter", "capacity"), "--series holds loads"),
         (("--method", "paper"), "releases values of one time"),
         (("--only", "zone=1"), "--only has no meaning for --series"),
+        (("--snapshots", "all"), "--snapshots has no meaning for --series"),
         (("--alpha", "5%"), "one amount in MW"),
         (("--time", "nothing"), "has no column 'nothing'"),
         (("--margin", "0.1"), "margin"),

@@ -109,6 +109,10 @@ def test_which_snapshots_are_read(tmp_path):
     for bad, words in (("every week", "every"), ("none.txt", "no file"), (["1999"], "no snapshot")):
         with pytest.raises(InputError, match=words):
             labels(bad)
+    with pytest.raises(InputError, match=r"for loads over time \(--series\) what it has"):
+        read_case(moving())
+    with pytest.raises(InputError, match=f"they run from {TIMES[0]} to {TIMES[-1]}"):
+        read_case(moving(), snapshot="yesterday")
     with pytest.raises(InputError, match="several were asked for"):
         read_case(moving(), snapshots="all", snapshot=TIMES[0])
 

@@ -174,7 +174,7 @@ def release(
         refuse_without(protect, time, method)
     else:
         alone: dict[str, Any] = {"--population": population, "--power-factor": power_factor}
-        alone |= {"--public-curves": public_curves or None}
+        alone |= {"--public-curves": public_curves or None, "--snapshots": reading.snapshots}
         alone |= {"--public-dispatch": public_dispatch or None, "--limit-ratios": limit_ratios}
         check_alone({**alone, "--only": only, "--unlimited-above": unlimited_above}, parameter)
         check_method(method, usual=_USUAL)

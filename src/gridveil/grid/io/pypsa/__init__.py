@@ -210,15 +210,17 @@ def _labels(network: Any, snapshot: Any, snapshots: Any) -> tuple[Any, ...]:
             raise InputError(
                 f"The PyPSA network has {len(known):,} snapshots, {known[0]} to {known[-1]}, and a "
                 "model has one.",
-                remedy="Name the one to read: snapshot=... (--snapshot NAME). Or let several be "
-                "the models of a release: snapshots='all' (--snapshots all).",
+                remedy="Name the one to read: snapshot=... (--snapshot NAME); for loads over time "
+                "(--series) what it has of limits and availability holds at all times. Or, without "
+                "--series, let several be the models of a release: snapshots='all' "
+                "(--snapshots all).",
             )
         return (known[0],)
     found = [label for label in known if snapshot in (label, str(label))]
     if not found:
         raise InputError(
             f"The PyPSA network has no snapshot {snapshot!r}.",
-            remedy="Use one of n.snapshots.",
+            remedy=f"Name one as it is written there: they run from {known[0]} to {known[-1]}.",
         )
     return (found[0],)
 
