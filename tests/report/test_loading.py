@@ -3,6 +3,8 @@
 import importlib.util
 import warnings
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from gridveil import grid
@@ -114,3 +116,19 @@ def test_a_network_loads(kind, make, tools, tmp_path, monkeypatch, ledger):
         assert len(found["pandapower"]["net"].bus) == buses
     if "pypsa" in found:
         assert len(found["pypsa"]["network"].buses) == buses
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_loads_over_time_load_with_their_network(tmp_path, monkeypatch, ledger):
+    """A study of a year needs the network that the loads belong to."""
+    network = grid.cases.rts96()
+    used = np.flatnonzero(network.buses.load)
+    times = pd.date_range("2024-01-01", periods=24, freq="h", name="time")
+    names = [network.buses.name[bus] for bus in used]
+    loads = pd.DataFrame(np.outer(np.full(24, 0.5), network.buses.load[used]), times, names)
+    series = grid.read_series(loads, network)
+    how = {"epsilon": 1, "alpha": 5, "range": (0, 500), "dataset": "mine", "ledger": ledger}
+    made = grid.release_series(network, series, **how)
+    assert {"MATPOWER", "pandapower"} <= {one.tool for one in made.loading()}
+    found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
+    assert found["pandas"]["loads"].shape[0] == 24

@@ -134,10 +134,19 @@ def error_bars(
 
 
 def loading_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:
-    """Lines of code that load the released network."""
+    """Lines of code that load the released network, its models and its error bars."""
+    return _of_file(file, *_SNIPPETS[suffix], _MODELS, _ERRORS, _OWN)
+
+
+def network_snippets(file: str, suffix: str) -> tuple[Snippet, ...]:
+    """Lines of code that load the released network alone."""
+    return _of_file(file, *_SNIPPETS[suffix])
+
+
+def _of_file(file: str, *some: Snippet) -> tuple[Snippet, ...]:
     return tuple(
         Snippet(one.tool, one.code.replace("{name!r}", repr(file)).replace("{name}", file))
-        for one in (*_SNIPPETS[suffix], _MODELS, _ERRORS, _OWN)
+        for one in some
     )
 
 

@@ -16,6 +16,7 @@ from gridveil.grid.io import module_of, network_suffix
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.opf.engine import Solutions
+from gridveil.grid.report import network_snippets
 from gridveil.grid.series.load_table import LoadSeries, write_series
 from gridveil.grid.series.pictures import series_sections
 from gridveil.grid.series.queries import Frame, Query
@@ -156,7 +157,12 @@ class SeriesRelease(Release):
         return series_sections(self.clock, self.values, self.served, self.rebuilt)
 
     def loading(self) -> tuple[Snippet, ...]:
-        """Code that loads the released series."""
+        """Code that loads the released series, and the network that they belong to."""
         name = next(file for file in self.files if file.startswith("loads"))
         read = "read_csv" if name.endswith(".csv") else "read_parquet"
-        return (Snippet("pandas", f'import pandas as pd\nloads = pd.{read}("{name}")'),)
+        kept = "them at every snapshot" if self.prepared.snapshots else "their means"
+        code = f'# In MW; the network file has {kept}.\nloads = pd.{read}("{name}")'
+        suffix = network_suffix(self.network)
+        return Snippet("pandas", f"import pandas as pd\n\n{code}"), *network_snippets(
+            f"network{suffix}", suffix
+        )
