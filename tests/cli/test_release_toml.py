@@ -137,6 +137,40 @@ def test_a_file_with_snapshots_is_asked_for_them(tmp_path):
     assert 'snapshots = "every 24h"' in (tmp_path / "release.toml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("place", "wrong", "words"),
+    [
+        (2, "capacities", "'capacities' is not a parameter"),
+        (3, "abc", "alpha must be a positive number"),
+        (3, "380kV:x,others:5", "alpha must be a positive number"),
+        (4, "900:50", "got 900 and 50"),
+        (4, "much", "where numbers are needed"),
+        (5, "many", "epsilon must be a positive number"),
+        (6, "", "An answer is needed here."),
+    ],
+)
+def test_an_answer_that_no_release_takes_is_asked_again(tmp_path, place, wrong, words):
+    """A file with it would be written, and refused by the next command."""
+    answers = ["grid", "triangle.m", "capacity", "20", "50:500", "1", "net", "out"]
+    asked = CliRunner().invoke(
+        app, ["init"], input="\n".join([*answers[:place], wrong, *answers[place:], ""])
+    )
+    assert asked.exit_code == 0, asked.output
+    assert words in " ".join(asked.output.split())
+    found = tomllib.loads((tmp_path / "release.toml").read_text())
+    assert (found["alpha"], found["range"], found["epsilon"]) == ("20", "50:500", "1")
+
+
+def test_ranges_of_several_parameters_are_answered_with_blanks(tmp_path):
+    ranges = "capacity=50:500 load=0:300"
+    answers = ["grid", "triangle.m", "capacity,load", "capacity=20,load=5", ranges, "1", "net"]
+    asked = CliRunner().invoke(app, ["init"], input="\n".join([*answers, "out", ""]))
+    assert asked.exit_code == 0, asked.output
+    planned = run("release", tmp_path / "release.toml", "--dry-run")
+    assert planned.exit_code == 0, planned.output
+    assert "outside [0, 300]" in planned.stdout
+
+
 def test_tables_and_lists_stand_for_repeated_options(tmp_path):
     (tmp_path / "farm.csv").write_text("t,w,speed,power\n1,A,3,10\n2,A,5,20\n1,B,7,60\n2,B,8,70\n")
     more = {"data": ["farm.csv"], "turbine": "w", "key": "t"}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gridveil.cli import parsing
 from gridveil.cli.console import out, plain
 from gridveil.cli.parsing import BUILT_IN
 from gridveil.cli.release_orders import DATA, OWNERS, parameters_of
@@ -100,25 +101,31 @@ def _request(bundle: Path) -> dict[str, Any]:
 
 def _ask(
     kind: str, name: str, parameter: Any, columns: list[str], known: dict[str, Any]
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """One question, asked again until its answer can be used; nothing for one that is left out."""
     words = help_of(parameter) or "The data: files of records, or a case."
     default = _FIRST_CHOICE.get(name, parameter.default)
     needed = parameter.required or name in ("alpha", "dataset")
-    shown = plain(f"{words} Columns: {', '.join(columns)}." if name in _COLUMNS else words)
-    out().print(f"\n{shown}")
+    more = {name: f" Columns: {', '.join(columns)}." for name in _COLUMNS}
+    more["range"] = " Here with blanks between them."
+    out().print(f"\n{plain(words + more.get(name, ''))}")
     answer = typer.prompt(
         name,
-        default=default if isinstance(default, str) else None if needed else "",
+        default=default if isinstance(default, str) else "",
         show_default=isinstance(default, str),
-        value_proc=_check(kind, name, columns, known),
+        value_proc=_check(kind, name, columns, known, needed=needed),
     )
-    return {name: answer} if answer else {}
+    several = answer.split() if name == "range" else []
+    return {name: several if len(several) > 1 else answer} if answer else {}
 
 
-def _check(kind: str, name: str, columns: list[str], known: dict[str, Any]) -> Callable[[str], str]:
+def _check(
+    kind: str, name: str, columns: list[str], known: dict[str, Any], *, needed: bool
+) -> Callable[[str], str]:
     def check(text: str) -> str:
         answer = text.strip()
+        if needed and not answer:
+            raise typer.BadParameter("An answer is needed here.")
         if name in _COLUMNS and answer and columns and answer not in columns:
             raise typer.BadParameter(f"There is no such column. There are: {', '.join(columns)}.")
         try:
@@ -126,8 +133,8 @@ def _check(kind: str, name: str, columns: list[str], known: dict[str, Any]) -> C
                 _readable(kind, {**known, name: answer})
             if name in ("encoding", "decimal"):
                 _columns(kind, {**known, name: answer})
-            if name in ("alpha", "epsilon", "capacity"):
-                _check_number(kind, name, answer)
+            if answer and name in _READ:
+                _READ[name](kind, answer)
         except InputError as problem:
             raise typer.BadParameter(str(problem)) from None
         return answer
@@ -135,16 +142,49 @@ def _check(kind: str, name: str, columns: list[str], known: dict[str, Any]) -> C
     return check
 
 
-def _check_number(kind: str, name: str, answer: str) -> None:
-    """Raise `InputError` if this is no number, or no number for each of several names."""
-    from gridveil.cli.parsing import steps
+def _read_alpha(kind: str, text: str) -> None:
     from gridveil.privacy.exact_numbers import exact
 
-    several = steps(answer) if name == "alpha" and kind == "grid" else answer
-    for text in several.values() if isinstance(several, dict) else [several]:
-        number = exact(text.rpartition("=")[2] if name == "capacity" else text, name=name)
-        if name == "alpha" and kind == "wind" and number > 1:
-            raise InputError(f"alpha is a share of capacity, at most 1, and {answer} is more.")
+    given = parsing.steps(text) if kind == "grid" else text
+    for one in [given] if isinstance(given, str) else given.values():
+        if exact(one, name="alpha") > 1 and kind == "wind":
+            raise InputError(f"alpha is a share of capacity, at most 1, and {text} is more.")
+
+
+def _read_capacity(_: str, text: str) -> None:
+    from gridveil.privacy.exact_numbers import exact
+
+    exact(text.rpartition("=")[2], name="capacity")
+
+
+def _read_epsilon(_: str, text: str) -> None:
+    from gridveil.privacy.exact_numbers import exact
+
+    exact(text, name="epsilon")
+
+
+def _read_parameters(_: str, text: str) -> None:
+    from gridveil.grid.model.parameters import check_parameters
+
+    check_parameters(text)
+
+
+def _read_ranges(_: str, text: str) -> None:
+    from gridveil.privacy.sealed import Range
+
+    given = parsing.ranges(text.split())
+    for low, high in given.values() if isinstance(given, dict) else [given]:
+        Range(low, high)
+
+
+# How an answer is read by the release: what it would refuse is asked again at once.
+_READ: dict[str, Callable[[str, str], None]] = {
+    "alpha": _read_alpha,
+    "capacity": _read_capacity,
+    "epsilon": _read_epsilon,
+    "parameter": _read_parameters,
+    "range": _read_ranges,
+}
 
 
 def _readable(kind: str, known: dict[str, Any]) -> bool:
