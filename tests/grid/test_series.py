@@ -318,6 +318,43 @@ def test_what_is_no_series_is_refused_before_a_charge(network, how):
     assert "1.5 MW" not in str(refused.value)
 
 
+def refusal(source, network, **how):
+    with pytest.raises(InputError) as refused:
+        gv.grid.read_series(source, network, **how)
+    return str(refused.value)
+
+
+def test_a_gap_is_told_with_its_time(network):
+    """Times are public, and a year has 8,760 rows to look through."""
+    plain = table(network, days=2)
+    assert "have a gap after 2024-01-04 05:00:00 UTC in" in refusal(plain.drop(index=30), network)
+    twice = pd.concat([plain.iloc[:8], plain.iloc[7:]])
+    assert "repeat or are not in order after 2024-01-03 07:00:00 UTC" in refusal(twice, network)
+    assert "There is only one time in the table" in refusal(plain.head(1), network)
+
+
+def test_a_table_with_semicolons_is_told_from_one_without_times(network, tmp_path):
+    plain = table(network, days=2)
+    plain.to_csv(tmp_path / "loads.csv", sep=";", decimal=",", index=False)
+    said = refusal(tmp_path / "loads.csv", network)
+    assert "has semicolons between its fields" in said
+    read = pd.read_csv(tmp_path / "loads.csv", sep=";", decimal=",")  # as the remedy says
+    assert gv.grid.read_series(read, network).clock.days == 2
+
+
+def test_columns_are_listed_if_none_holds_times(network):
+    named = table(network, days=2).rename(columns={"time": "Zeit"})
+    named["Zeit"] = named["Zeit"].astype(str)
+    assert "there are 'Zeit', " in refusal(named, network)
+
+
+def test_numbers_are_no_times(network):
+    """They would be nanoseconds since 1970, and a private column may be named by mistake."""
+    plain = table(network, days=2)
+    said = refusal(plain, network, time=plain.columns[2])
+    assert "does not hold times" in said
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

@@ -47,11 +47,17 @@ class Clock:
     @classmethod
     def of(cls, moments: Ints, zone: str, where: str) -> Clock:
         """Make the clock of public times, or raise `InputError` if they are not whole days."""
-        steps = np.unique(np.diff(moments))
+        apart = np.diff(moments)
+        steps, counts = np.unique(apart, return_counts=True)
         if len(steps) != 1 or steps[0] <= 0:
-            odd = "are not in order or repeat" if len(steps) and steps[0] <= 0 else "have gaps"
+            odd = "There is only one time in"
+            if len(steps):
+                odd = f"The times {'repeat or are not in order' if steps[0] <= 0 else 'have a gap'}"
+                place = int((apart != max(steps[counts.argmax()], 1)).argmax())
+                odd += f" after {np.datetime64(int(moments[place]), 's').item()}"
+                odd += f"{' UTC' * (zone == 'UTC')} in"
             raise InputError(
-                f"The times of {where} {odd}, or there is only one: a series has equal steps.",
+                f"{odd} {where}: a series has equal steps.",
                 remedy="Give every time once, in UTC if clocks were changed, and fill gaps in.",
             )
         step, first = int(steps[0]), int(moments[0])

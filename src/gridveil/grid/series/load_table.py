@@ -197,14 +197,31 @@ def _frame(source: str | os.PathLike[str] | pd.DataFrame) -> tuple[pd.DataFrame,
     if not os.path.isfile(path):  # `Path.is_file` fails on a name that is too long
         raise InputError(f"There is no file {path}.", remedy="Check the path.")
     try:
-        csv = path.suffix.lower() == ".csv"
+        if csv := path.suffix.lower() == ".csv":
+            _check_heading(path)
         frame = pd.read_csv(path, low_memory=False) if csv else pd.read_parquet(path)
+    except InputError:
+        raise
     except Exception as problem:  # noqa: BLE001 - a broken file fails in many ways
         raise InputError(
             f"{path.name} can't be read ({type(problem).__name__}).",
             remedy="Give a Parquet file, or a CSV file with commas and a heading.",
         ) from None
     return _flat(frame), path.name, path.suffix.lower()
+
+
+def _check_heading(path: Path) -> None:
+    """Raise `InputError` if the heading of a CSV file, which is public, has no commas."""
+    with path.open("rb") as file:
+        heading = file.readline(1_000_000)
+    for sign, name in ((b";", "semicolons"), (b"\t", "tabs")):
+        if sign in heading and b"," not in heading:
+            raise InputError(
+                f"{path.name} has {name} between its fields, and commas are expected, with points "
+                "in numbers.",
+                remedy=f"Save it so, or in Python: read_series(pd.read_csv({path.name!r}, "
+                f"sep={sign.decode()!r}, decimal=','), network).",
+            )
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -247,11 +264,15 @@ def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str
     found = [time] if time is not None else [*dated, *called]
     if not found:
         raise InputError(
-            f"{where} has no column of times.", remedy="Name it with time=COLUMN (--time)."
+            f"{where} has no column of times.",
+            remedy="Name it with time=COLUMN (--time); there are "
+            f"{_some(map(str, frame.columns), None)}.",
         )
     column = found[0]
     try:
-        read = pd.to_datetime(frame[column])
+        # Numbers would be taken for nanoseconds since 1970.
+        numbers = pd.api.types.is_numeric_dtype(frame[column])
+        read = None if numbers else pd.to_datetime(frame[column])
     except (ValueError, TypeError, OverflowError):
         read = None
     if read is None or not pd.api.types.is_datetime64_any_dtype(read) or read.isna().any():
