@@ -207,6 +207,11 @@ def test_verify_in_words_and_json(demo):
     assert "FAIL" in run("verify", demo / "wind", "--quiet").stdout
 
 
+def test_help_is_broken_where_the_screen_ends():
+    shown = run("ledger", "verify", "--help").stdout
+    assert any(line.strip() == "code 0 if all is well, 1 if not." for line in shown.splitlines())
+
+
 def test_verify_of_nothing_is_bad_input(tmp_path):
     result = run("verify", tmp_path / "nowhere")
     assert result.exit_code == 2

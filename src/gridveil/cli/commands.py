@@ -9,6 +9,7 @@ refusal by the ledger, 130 for an interrupt.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -46,19 +47,23 @@ class Command:
         holder = typer.Typer(add_completion=False, rich_markup_mode="rich")
         if hasattr(module, "app"):
             holder.add_typer(module.app, name=self.name)
-            return _without_emoji(typer.main.get_group(holder).commands[self.name])
+            return _shown_well(typer.main.get_group(holder).commands[self.name])
         holder.command(self.name)(module.command)
-        return _without_emoji(typer.main.get_command(holder))
+        return _shown_well(typer.main.get_command(holder))
 
 
-def _without_emoji(command: Any) -> Any:
-    """The command, in whose help texts ``80:100:`` stays what it is."""
+def _shown_well(command: Any) -> Any:
+    """The command, in whose help ``80:100:`` stays what it is, and lines end where the screen does.
+
+    Typer keeps the ends of lines of a docstring, and breaks these lines once more.
+    """
     for one in (command, *command.params):
         for name in ("help", "short_help", "epilog"):
             if text := getattr(one, name, None):
-                setattr(one, name, no_emoji(text))
+                parts = inspect.cleandoc(no_emoji(text)).split("\n\n")
+                setattr(one, name, "\n\n".join(part.replace("\n", " ") for part in parts))
     for one in getattr(command, "commands", {}).values():
-        _without_emoji(one)
+        _shown_well(one)
     return command
 
 
