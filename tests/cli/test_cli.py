@@ -207,6 +207,18 @@ def test_verify_in_words_and_json(demo):
     assert "FAIL" in run("verify", demo / "wind", "--quiet").stdout
 
 
+def test_what_a_changed_statement_says_is_not_called_ok(demo, tmp_path):
+    """Who forged it would have his sentence repeated with a green ok."""
+    folder = shutil.copytree(demo / "wind", tmp_path / "forged")
+    path = folder / "release.json"
+    path.write_text(path.read_text().replace('"dp_valid": true', '"dp_valid":  true'))
+    shown = run("verify", folder)
+    assert shown.exit_code == 1
+    assert "ok   Changing one of" in run("verify", demo / "wind").stdout
+    assert "??   Changing one of" in shown.stdout
+    assert "ok   Charged as entry" not in shown.stdout
+
+
 def test_help_is_broken_where_the_screen_ends():
     shown = run("ledger", "verify", "--help").stdout
     assert any(line.strip() == "code 0 if all is well, 1 if not." for line in shown.splitlines())

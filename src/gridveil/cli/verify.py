@@ -12,6 +12,9 @@ from gridveil.cli.console import JsonOption, QuietOption, out, plain, print_json
 _COLOURS = {"strong": "green", "medium": "yellow", "steps": "bright_black", "weak": "red"}
 """Of the line that says how strong a guarantee is: the colours of the report."""
 
+_REPEATED = ("guarantee", "strength", "ledger")
+"""Findings that repeat what the statement says: nothing is ok about them if it was changed."""
+
 
 def command(
     folder: Annotated[Path, typer.Argument(help="The bundle's folder.", show_default=False)],
@@ -35,6 +38,7 @@ def run_verify(folder: Path, *, as_json: bool, quiet: bool) -> int:
 
     findings = verify_bundle(folder)
     ok = all(finding.ok for finding in findings)
+    changed = any(finding.check == "statement" and not finding.ok for finding in findings)
     if as_json:
         print_json({"ok": ok, "findings": [asdict(finding) for finding in findings]})
     else:
@@ -44,6 +48,8 @@ def run_verify(folder: Path, *, as_json: bool, quiet: bool) -> int:
                 continue
             colour = _COLOURS[finding.level or "strong"]
             mark = f"[{colour}]ok  [/]" if finding.ok else "[bold red]FAIL[/]"
+            if finding.ok and changed and finding.check in _REPEATED:
+                mark = "[yellow]??  [/]"
             console.print(f"{mark} {plain(finding.text)}")
         if not quiet:
             # Whole and honest, in the colour of how much that protects.
