@@ -241,7 +241,7 @@ def test_ledger_show_cap_and_verify(demo):
     assert listed["datasets"][0]["remaining"] == "1/2"
     whole = run("ledger", "verify", "--bundle", demo / "wind", *ledger)
     assert whole.exit_code == 0
-    assert "chain is whole and holds the charges of 1 bundles" in whole.stdout
+    assert "chain is whole and holds the charges of 1 bundle" in whole.stdout
 
 
 def test_a_reached_cap_refuses_with_exit_code_3(demo):

@@ -281,7 +281,8 @@ def verify(
         for problem in problems:
             out().print(f"[bold red]FAIL[/] {plain(problem)}")
     else:
-        checked = f" and holds the charges of {len(bundle)} bundles" if bundle else ""
+        count = len(bundle or [])
+        checked = f" and holds the charges of {count} bundle{'s' * (count != 1)}" if count else ""
         out().print(f"[green]ok[/]   {entries} entries; the chain is whole{checked}.")
     raise typer.Exit(1 if problems else 0)
 
