@@ -111,6 +111,9 @@ def test_a_network_loads(kind, make, tools, tmp_path, monkeypatch, ledger):
     found = run(made.loading(), made.write(tmp_path / "out"), monkeypatch)
     assert set(found) == {tool for tool in tools if importlib.util.find_spec(tool) is not None}
     assert len(found["pandas"]["models"]) == len(found["gridveil"]["costs"]) == 3
+    # Costs differ from those of the tools above, and whoever compares them must know why.
+    own = next(one for one in made.loading() if one.tool == "GridVeil")
+    assert 'convention="matpower"' in own.code
     buses = len(network.buses)
     if "pandapower" in found:
         assert len(found["pandapower"]["net"].bus) == buses

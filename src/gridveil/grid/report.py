@@ -64,6 +64,7 @@ _OWN = Snippet(
     "GridVeil",
     "import gridveil as gv\n\nnetwork = gv.grid.read_case({name!r})\n"
     'population = gv.grid.Population.read("population.parquet", network)\n'
+    '# The DC model of PowerModels; convention="matpower" is that of MATPOWER, pandapower, PyPSA.\n'
     "costs = gv.grid.solve_population(network, population).cost",
 )
 
