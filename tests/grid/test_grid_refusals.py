@@ -324,7 +324,7 @@ COMMANDS = [  # options, exit code, words
     (["--time-limit", "5"], 2, "Leave time_limit out"),
     (["--population", "nowhere.parquet"], 2, "nowhere.parquet"),
     (["--population", "other.parquet"], 2, "Use the network that the population was made for"),
-    (["--population", "bare.parquet"], 2, "other lengths than 3"),
+    (["--population", "bare.parquet"], 2, "numbers, and the network has 3"),
     (["--population", "costs.parquet", "--parameter", "cost"], 2, "Make one with multipliers"),
     (["-o", "taken"], 2, "is not empty and is not a bundle"),
     (["--dataset", "capped"], 3, "remaining 0.5"),

@@ -180,9 +180,9 @@ def refused(path, frame, message):
 
 def test_files_that_do_not_fit(tmp_path):
     path = tmp_path / "models.parquet"
-    refused(path, pd.DataFrame({"load": [[1.0] * 72]}), "other lengths than 73")
+    refused(path, pd.DataFrame({"load": [[1.0] * 72]}), "have 72 numbers, and the network has 73")
     refused(path, pd.DataFrame({"load": [None]}), "not lists of numbers")
-    refused(path, pd.DataFrame({"load": [[1.0] * 73, None]}), "other lengths than 73")
+    refused(path, pd.DataFrame({"load": [[1.0] * 73, None]}), "have different lengths")
     refused(path, pd.DataFrame({"load": [["a"] * 73]}), "does not hold numbers")
     refused(path, pd.DataFrame({"load": [[None] * 72 + [1.0]]}), "missing, infinite or negative")
     refused(path, pd.DataFrame({"load": [[-1.0] * 73]}), "missing, infinite or negative")

@@ -370,10 +370,14 @@ def _matrix(column: Any, name: str, width: int) -> Floats:
             f"Column {name} holds {kind}, not lists of numbers.",
             remedy="Give one list for each model, with one number for each element.",
         )
-    if set(pc.list_value_length(column).to_pylist()) - {width}:
+    lengths = set(pc.list_value_length(column).to_pylist())
+    if lengths - {width}:
+        other = lengths.pop() if len(lengths) == 1 else None
+        has = "different lengths, or some are missing" if other is None else f"{other:,} numbers"
         raise InputError(
-            f"Column {name} has lists of other lengths than {width}, or none.",
-            remedy="Give one number for each element of the network.",
+            f"The lists of column {name} have {has}, and the network has {width:,} such elements.",
+            remedy="Name a population of this network (gridveil grid population), or give one "
+            "number for each element.",
         )
     flat = column.combine_chunks().flatten()
     try:
