@@ -323,4 +323,6 @@ class Step:
 
     def __str__(self) -> str:
         whole = ", all entries" if self.block == ALTOGETHER else f", all of a {self.block}"
-        return f"{show_exact(self.alpha)} {self.unit}{'' if self.block == ENTRY else whole}"
+        share = self.unit == RELATIVE
+        amount = f"{show_exact(100 * self.alpha)}%" if share else show_exact(self.alpha)
+        return f"{amount} {self.unit}{'' if self.block == ENTRY else whole}"

@@ -156,9 +156,9 @@ class Totals(Known):
             return own if declared is None else replace(own, alpha=declared)
         if found.unit != own.unit:
             raise LedgerRefused(
-                f"{key} of {self.dataset!r} was charged in {found.unit} before, and this release "
-                f"counts alpha in {own.unit}.",
-                remedy=f"Give alpha in {found.unit} (reference: {found}).",
+                f"{key} of {self.dataset!r} was charged {_counted_in(found)} before, and this "
+                f"release counts alpha {_counted_in(own)}.",
+                remedy=f"Give alpha {_counted_in(found)} (reference: {found}).",
             )
         if found.measure != own.measure:
             raise LedgerRefused(
@@ -224,6 +224,10 @@ class Totals(Known):
             elif k == ANY and one.fits(own.unit):
                 found = one.alpha if found is None else max(found, one.alpha)
         return found
+
+
+def _counted_in(step: Step) -> str:
+    return f"as a share {step.unit}" if step.unit.startswith("of ") else f"in {step.unit}"
 
 
 def steps_to_reference(totals: Totals, one: Adjacency) -> int:
