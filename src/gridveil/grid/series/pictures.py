@@ -128,7 +128,7 @@ def _congestion(clock: Clock, drawn: Sequence[Drawn], solved: Sequence[Solutions
     shares = [100 * one.mean(axis=0) for one in full]
     chart = Chart(
         f"hour of the day ({clock.zone})",
-        "days with congestion (%)",
+        "congested days (%)",
         x_range=(0.0, 24.0),
         y_range=(0.0, 100.0),
         height=260,
@@ -244,7 +244,7 @@ def _days(clock: Clock, drawn: Sequence[Drawn]) -> Picture:
     highest = [one.total.reshape(clock.days, clock.slots).max(axis=1) for one in drawn]
     chart = Chart(
         "day of the series",
-        "highest total of the day (MW)",
+        "daily peak (MW)",
         x_range=(0.0, float(clock.days)),
         y_range=_range(highest),
         height=260,
