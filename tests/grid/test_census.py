@@ -12,7 +12,7 @@ from grid.making import even_dispatch, pglib, pglib_names
 from support.sizes import FULL
 
 from gridveil.grid import read_case
-from gridveil.grid.io.pandapower.release import put_dispatch
+from gridveil.grid.io.pandapower.published_part import put_dispatch
 from gridveil.grid.io.released_columns import changes, copied, fate_of
 from gridveil.grid.io.released_columns.reasons import EVERY
 from gridveil.grid.io.released_columns.table import KEPT, RULES

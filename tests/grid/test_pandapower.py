@@ -604,7 +604,7 @@ def test_the_rating_of_a_transformer_can_not_be_worked_out(route, tmp_path, monk
     assert ratings.max() > 37.3 * 1.5
     assert np.mean(np.abs(ratings - 37.3) < 2) < 0.2
     # The control: with all digits there is one.
-    monkeypatch.setattr("gridveil.grid.io.pandapower.release.coarse", all_digits)
+    monkeypatch.setattr("gridveil.grid.io.pandapower.published_part.coarse", all_digits)
     assert possible_ratings(*published(), np.asarray) == {(11.2, 37.3)}
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, powsybl, protected_elements, source_of, unlogged, writable
+from gridveil.grid.io.cgmes.published_part import profiles, shown
 from gridveil.grid.io.cgmes.rdf import (
     MODEL,
     RESOURCE,
@@ -43,7 +44,6 @@ from gridveil.grid.io.cgmes.rdf import (
     schema,
     write_zip,
 )
-from gridveil.grid.io.cgmes.release import profiles, shown
 from gridveil.grid.io.cgmes.resources import (
     Places,
     Unplaced,
@@ -54,7 +54,7 @@ from gridveil.grid.io.cgmes.resources import (
     put_powers,
 )
 from gridveil.grid.io.powsybl import ac_gaps, bus_facts, limit_names, set_points, why_none
-from gridveil.grid.io.powsybl.release import hidden_of, renamed_ids
+from gridveil.grid.io.powsybl.published_part import hidden_of, renamed_ids
 from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import BRANCHES, Tree, elements, number, put_in_order
 from gridveil.grid.io.released_columns.cgmes import KEPT

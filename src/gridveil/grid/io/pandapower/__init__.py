@@ -52,8 +52,7 @@ from gridveil.grid.io import (
 )
 from gridveil.grid.io.pandapower.edit import put
 from gridveil.grid.io.pandapower.profiles import models_at
-from gridveil.grid.io.pandapower.reactive import ac_gaps
-from gridveil.grid.io.pandapower.release import (
+from gridveil.grid.io.pandapower.published_part import (
     columns,
     published_impedance,
     published_reactive,
@@ -62,6 +61,7 @@ from gridveil.grid.io.pandapower.release import (
     set_points,
     strip,
 )
+from gridveil.grid.io.pandapower.reactive import ac_gaps
 from gridveil.grid.io.pandapower.to_network import (
     build,
     bus_facts,

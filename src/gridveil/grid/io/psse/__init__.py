@@ -40,7 +40,7 @@ from gridveil.grid.io import (
     source_of,
     write_text,
 )
-from gridveil.grid.io.psse.release import columns, published_impedance, strip
+from gridveil.grid.io.psse.published_part import columns, published_impedance, strip
 from gridveil.grid.io.psse.text import Field, RawText, Record, Rows, layout, scan
 from gridveil.grid.io.psse.to_network import Layout, ac_gaps, build
 from gridveil.grid.io.substitutes import released_dispatch, without_reactive_copies

@@ -52,9 +52,9 @@ from gridveil.grid.io import (
 from gridveil.grid.io.pypsa import snapshot_models as several
 from gridveil.grid.io.pypsa.edit import put
 from gridveil.grid.io.pypsa.loads_over_time import load_names, load_places, load_series, put_series
+from gridveil.grid.io.pypsa.published_part import META, columns, published_impedance, strip
 from gridveil.grid.io.pypsa.reactive import ac_gaps
 from gridveil.grid.io.pypsa.read_columns import Snapshot, bus_facts, coordinates
-from gridveil.grid.io.pypsa.release import META, columns, published_impedance, strip
 from gridveil.grid.io.pypsa.snapshot_models import models
 from gridveil.grid.io.pypsa.to_network import build
 from gridveil.grid.io.snapshot_choice import chosen

@@ -33,7 +33,7 @@ from gridveil.grid.io.cgmes.rdf import (
     schema,
     uris,
 )
-from gridveil.grid.io.powsybl.release import LABEL
+from gridveil.grid.io.powsybl.published_part import LABEL
 from gridveil.grid.io.released_columns import copied, fate_of
 from gridveil.grid.io.released_columns.cgmes import BRANCHES, KEPT, LIMITS, OWNED, UNITS
 from gridveil.grid.io.released_columns.reasons import REACH, Rule
