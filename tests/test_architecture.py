@@ -77,7 +77,7 @@ WIND_ORDER = {
     ),
     "synthetic": (
         "__init__",
-        "farm",
+        "public_farm",
         "block_queries",
         "knots",
         "budget",

@@ -16,7 +16,7 @@ from gridveil.privacy.sealed import Range, seal
 from gridveil.privacy.sensitivity import Sensitivity
 from gridveil.wind.regression import fit_records
 from gridveil.wind.synthetic.block_queries import BlockSums
-from gridveil.wind.synthetic.farm import Farm
+from gridveil.wind.synthetic.public_farm import Farm
 from museum.control import Control, generator, pair, same, seeded_account
 from museum.grids import DEAREST, PRICE, costs_of_neighbours
 

@@ -18,13 +18,13 @@ from gridveil.privacy.account import study_account
 from gridveil.privacy.sealed import Range, Sealed
 from gridveil.wind.methods.synthetic import draw, learn
 from gridveil.wind.reference_curves import Reference
-from gridveil.wind.synthetic import farm as farms
+from gridveil.wind.synthetic import public_farm
 from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.block_queries import TERM, WEIGHT, BlockSums, opened, weigh
 from gridveil.wind.synthetic.budget import make_agenda
-from gridveil.wind.synthetic.farm import SPEEDS, Farm
 from gridveil.wind.synthetic.generate import _censoring, _records
 from gridveil.wind.synthetic.knots import isotonic
+from gridveil.wind.synthetic.public_farm import SPEEDS, Farm
 from gridveil.wind.synthetic.residual_shape import USUAL, quantiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::gridveil.privacy.seeded.NotPrivateWarning")
@@ -192,7 +192,7 @@ def test_chunks_hold_whole_blocks_and_sums_do_not_depend_on_them(monkeypatch):
     speeds, times, powers = simulated(days=40)
     answers = []
     for size in (60_000, 500):
-        monkeypatch.setattr(farms, "_CHUNK", size)
+        monkeypatch.setattr(public_farm, "_CHUNK", size)
         farm = Farm(speeds, times, "day")
         assert sum(len(chunk) for chunk in farm.every_chunk()) == farm.rows
         inquiry = inquire(farm, powers)

@@ -30,11 +30,11 @@ from gridveil.wind.reference_curves import Reference
 from gridveil.wind.regression import Fit
 from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.budget import QUESTIONS, Agenda, make_agenda
-from gridveil.wind.synthetic.farm import Farm, Vector
 from gridveil.wind.synthetic.generate import generate
 from gridveil.wind.synthetic.knots import choose_knots
 from gridveil.wind.synthetic.learn_means import ask_base, ask_means, ask_reference
 from gridveil.wind.synthetic.learn_scatter import Scatter, Stops, ask_scatter, ask_stops
+from gridveil.wind.synthetic.public_farm import Farm, Vector
 
 # Warn if noise moves the mean by more than this, in units of the records' spread. On days of a farm
 # the error of the energy was 3.6% at 0.11, and 29% at 0.3.

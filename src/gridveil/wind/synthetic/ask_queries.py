@@ -20,7 +20,7 @@ from gridveil.wind.synthetic.block_queries import (
     weigh,
 )
 from gridveil.wind.synthetic.budget import Agenda
-from gridveil.wind.synthetic.farm import Chunk, Farm, Vector, Whole
+from gridveil.wind.synthetic.public_farm import Chunk, Farm, Vector, Whole
 
 Progress = Callable[[str], None]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gridveil.wind.synthetic.farm import Vector, Whole
+from gridveil.wind.synthetic.public_farm import Vector, Whole
 
 CLIP = 1.25
 """Scores are clipped here before they are multiplied."""

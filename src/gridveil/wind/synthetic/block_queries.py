@@ -33,7 +33,7 @@ from gridveil.privacy.sensitivity import (
     calibrate_laplace,
     power_of_two_below,
 )
-from gridveil.wind.synthetic.farm import Chunk, Farm, Vector, Whole
+from gridveil.wind.synthetic.public_farm import Chunk, Farm, Vector, Whole
 
 Power = Sealed[tuple[Blocks, ...]]
 

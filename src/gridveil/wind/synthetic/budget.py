@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from gridveil.wind.clock import SECONDS
-from gridveil.wind.synthetic.farm import SPEEDS, Farm
+from gridveil.wind.synthetic.public_farm import SPEEDS, Farm
 
 _LENGTHS = np.log([1.0, 6.0, 144.0, 1008.0])  # lengths of blocks, in periods of ten minutes
 _RADII = {

@@ -18,9 +18,9 @@ from gridveil.wind.synthetic.autocorrelation import (
     memory_factors,
     ranks,
 )
-from gridveil.wind.synthetic.farm import Chunk, Farm, Turbine, Vector, Whole
 from gridveil.wind.synthetic.knots import Flags, cells
 from gridveil.wind.synthetic.learn_scatter import SPEED_GROUPS, Scatter, Stops
+from gridveil.wind.synthetic.public_farm import Chunk, Farm, Turbine, Vector, Whole
 from gridveil.wind.synthetic.residual_shape import RANKS
 
 _SPELL_SCATTER = 1.6  # the deviation of the logarithm of a spell's length

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gridveil.wind.synthetic.farm import SPEEDS, Chunk, Farm, Vector, Whole
+from gridveil.wind.synthetic.public_farm import SPEEDS, Chunk, Farm, Vector, Whole
 
 Flags = NDArray[np.bool_]
 

@@ -31,8 +31,8 @@ from gridveil.wind.synthetic.budget import (
     RESPONSE_SPREAD,
     TURBINE_SPREAD,
 )
-from gridveil.wind.synthetic.farm import GRID, HOURS, SPEEDS, Chunk, Farm, Vector, Whole
 from gridveil.wind.synthetic.knots import Flags, Knots, cells, isotonic, posterior
+from gridveil.wind.synthetic.public_farm import GRID, HOURS, SPEEDS, Chunk, Farm, Vector, Whole
 
 QUARTERS = 4
 _POWERS = 200  # the number of levels of power in the choice of the reference

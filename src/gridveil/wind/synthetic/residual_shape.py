@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from gridveil.wind.synthetic.farm import Vector
+from gridveil.wind.synthetic.public_farm import Vector
 
 EDGES = np.array([-6.0, -3.0, -2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0, 3.0, 6.0])
 """The edges of the bins."""
