@@ -50,7 +50,7 @@ WIND_ORDER = {
         "records",
         "regression",
         "queries",
-        "reference_curves",
+        "curve_prior",
         "synthetic",
         "methods",
         "report",

@@ -16,8 +16,8 @@ from support.sizes import FULL
 from gridveil.errors import InputError
 from gridveil.privacy.account import study_account
 from gridveil.privacy.sealed import Range, Sealed
+from gridveil.wind.curve_prior import Reference
 from gridveil.wind.methods.synthetic import draw, learn
-from gridveil.wind.reference_curves import Reference
 from gridveil.wind.synthetic import public_farm
 from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.block_queries import TERM, WEIGHT, BlockSums, opened, weigh

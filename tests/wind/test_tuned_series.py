@@ -8,6 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 from gridveil import wind
+from gridveil.wind.curve_prior import weight_prior
 from gridveil.wind.methods.tuned_distribution import Levels
 from gridveil.wind.methods.tuned_estimate import Spread
 from gridveil.wind.methods.tuned_time_order import (
@@ -17,7 +18,6 @@ from gridveil.wind.methods.tuned_time_order import (
     estimate_shares,
     shared_draws,
 )
-from gridveil.wind.reference_curves import weight_prior
 from gridveil.wind.synthetic.autocorrelation import memory_factors
 
 pytestmark = [

@@ -16,6 +16,7 @@ import numpy as np
 
 from gridveil.errors import GridveilError, InputError, show_exact
 from gridveil.release.plan import Asked
+from gridveil.wind.curve_prior import Reference
 from gridveil.wind.methods.base import (
     FEW,
     Guarantee,
@@ -26,7 +27,6 @@ from gridveil.wind.methods.base import (
     Task,
     slices,
 )
-from gridveil.wind.reference_curves import Reference
 from gridveil.wind.regression import Fit
 from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.budget import QUESTIONS, Agenda, make_agenda

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gridveil.errors import InputError
 from gridveil.release.options import Within, option, share
 from gridveil.wind.clock import common_step
+from gridveil.wind.curve_prior import weight_prior
 from gridveil.wind.methods.base import (
     Guarantee,
     Outcome,
@@ -55,7 +56,6 @@ from gridveil.wind.methods.tuned_time_order import (
     shared_draws,
 )
 from gridveil.wind.queries import above, ask_records, spread_query, weights_query
-from gridveil.wind.reference_curves import weight_prior
 from gridveil.wind.regression import Fit
 from gridveil.wind.restoration.projection import restore_closely
 from gridveil.wind.rows import LocalRows, total

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridveil.privacy.account import Account
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.wind.reference_curves import REFERENCE_PRIOR, REFERENCES
+from gridveil.wind.curve_prior import REFERENCE_PRIOR, REFERENCES
 from gridveil.wind.synthetic.block_queries import (
     TERM,
     BlockSums,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from gridveil.privacy.mechanisms import Blocks
-from gridveil.wind.reference_curves import REFERENCE_PRIOR, REFERENCES, Reference
+from gridveil.wind.curve_prior import REFERENCE_PRIOR, REFERENCES, Reference
 from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.block_queries import (
     TERM,
