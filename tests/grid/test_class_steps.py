@@ -15,7 +15,7 @@ from gridveil.errors import InputError
 from gridveil.grid.cases import rts96
 from gridveil.grid.methods.cost_query import CostQuery
 from gridveil.grid.methods.entries_query import EntriesQuery
-from gridveil.grid.model.class_steps import classes_of, rule_of, steps_of
+from gridveil.grid.model.alphas_by_class import classes_of, rule_of, steps_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import split_parts
 from gridveil.grid.model.release_problem import ReleaseProblem, neighbours

@@ -19,7 +19,7 @@ from gridveil.errors import InputError
 from gridveil.grid.disclosures import KIND
 from gridveil.grid.io import read_case
 from gridveil.grid.methods import PENALTY
-from gridveil.grid.model.class_steps import classes_of
+from gridveil.grid.model.alphas_by_class import classes_of
 from gridveil.grid.model.costs import has_curves
 from gridveil.grid.model.declarations import Declared, pairs
 from gridveil.grid.model.network import Network

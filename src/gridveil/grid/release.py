@@ -25,8 +25,8 @@ from gridveil.grid.methods import METHODS, Method
 from gridveil.grid.methods.base import Outcome, Prepared, Task, run
 from gridveil.grid.methods.cost_query import CostQuery
 from gridveil.grid.methods.paper import Paper, Unrestored
+from gridveil.grid.model.alphas_by_class import steps_of
 from gridveil.grid.model.checks import refuse, value_problems
-from gridveil.grid.model.class_steps import steps_of
 from gridveil.grid.model.declarations import Declared, declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters, public_beside

@@ -17,7 +17,7 @@ from gridveil.grid import cases, plan
 from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.io import OPTIONS, SUFFIXES
 from gridveil.grid.methods import METHODS, PENALTY
-from gridveil.grid.model.class_steps import steps_of
+from gridveil.grid.model.alphas_by_class import steps_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import Population

@@ -17,7 +17,7 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.io import coarse, module_of
-from gridveil.grid.model.class_steps import by_class
+from gridveil.grid.model.alphas_by_class import by_class
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, Floats, Parameter, summed_of
@@ -160,7 +160,7 @@ def neighbours(
     """Who counts as a neighbour, for each private parameter.
 
     Alpha is one step for all, one for each parameter, or for a parameter one for each public class
-    of its entries (see `class_steps`).
+    of its entries (see `alphas_by_class`).
     """
     given = _by_parameter(public, alpha)
     found = []

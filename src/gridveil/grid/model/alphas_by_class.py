@@ -1,4 +1,4 @@
-"""Steps that differ by public class: 100 MW for lines of 380 kV, 20 MW for those of 110 kV.
+"""Alphas that differ by public class: 100 MW for lines of 380 kV, 20 MW for those of 110 kV.
 
 A class is a rule about public facts, as in `declarations`: ``voltage=380``, ``kind=transformer``,
 ``area=2``. For short a voltage may be written ``380kV`` and a kind ``line`` or ``transformer``;
