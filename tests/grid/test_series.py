@@ -16,8 +16,9 @@ from gridveil.auditing.scratch_ledgers import MADE_UP, new_name, throwaway_ledge
 from gridveil.auditing.transcript import Recorder, Replayer
 from gridveil.errors import InputError
 from gridveil.grid.series import serve_hours
+from gridveil.grid.series.budget import planned
 from gridveil.grid.series.clock import Clock
-from gridveil.grid.series.queries import Frame, all_queries, planned, profiles, reach
+from gridveil.grid.series.queries import Frame, all_queries, profiles, reach
 from gridveil.grid.series.rebuild import Box, prior_only, rebuild
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY
 from gridveil.privacy.ledger import Ledger

@@ -26,6 +26,7 @@ from gridveil.grid.model.public_facts import ranges_of
 from gridveil.grid.model.public_network import PublicNetwork, RangeLike, split
 from gridveil.grid.model.release_problem import check_writable, highest_cost, sketch_network
 from gridveil.grid.restoration.rounding import decimals_for
+from gridveil.grid.series.budget import TYPICAL, planned
 from gridveil.grid.series.clock import check_block
 from gridveil.grid.series.disclosures import (
     MEANS_ALONE,
@@ -36,7 +37,7 @@ from gridveil.grid.series.disclosures import (
 )
 from gridveil.grid.series.load_table import LoadSeries
 from gridveil.grid.series.options import METHODS, Series
-from gridveil.grid.series.queries import TYPICAL, Frame, all_queries, planned
+from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.grid.series.rebuild import Answers, Box, rebuild, textured
 from gridveil.grid.series.released import Prepared, SeriesRelease
 from gridveil.grid.series.serve_hours import KEPT, Served, Workers, serve_hours, solve_hours

@@ -1,19 +1,15 @@
-"""The queries of a load series, how far each moves between neighbours, and its share of epsilon.
+"""The queries of a load series, and how far each moves between neighbours.
 
 Every private load is rounded to whole steps of a public grid ``g`` (a power of two near alpha/4096)
 when it is opened. Profiles of a day are whole numbers too. So every answer is an exact sum of whole
 numbers below 2^53: it does not depend on the order of summation, and a coordinate whose entries are
 the same for two neighbours has the same bits. docs/maths/load-series.md proves the bounds.
-
-A query is not asked if its answer would be no better than the guess that is made without it. What
-it would reveal is compared with its noise, both in MW: ``typical`` is a public guess of the mean
-load, and the shares below say how far loads usually are from what the other answers imply.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -45,23 +41,6 @@ SHAPES = 7
 
 MOST_WAVES = 15
 """The most profiles of the total's day: `reach` tries all combinations of their signs."""
-
-WEIGHTS = {
-    "year": Fraction(10),
-    "shapes": Fraction(5),
-    "totals": Fraction(85),
-    "peak": Fraction(4),
-    "weeks": Fraction(10),
-    "days": Fraction(25),
-}
-"""Relative shares of epsilon of the queries, chosen with the loads of SimBench's 1-HV-urban."""
-
-TYPICAL = 8
-"""The public guess of a mean load, in multiples of alpha, unless the owner gives a better one."""
-
-# How far loads are from what other answers imply, as a share of the mean load.
-_DAY, _WEEK, _WAVE, _PEAK = 0.15, 0.1, 0.2, 0.1
-_DROWNED = 4.0  # an answer is useless if its noise is this many times what it would reveal
 
 
 def profiles(slots: int, count: int) -> Ints:
@@ -292,35 +271,3 @@ def all_queries(frame: Frame, waves: int) -> dict[str, Query]:
         ),
     ]  # fmt: skip
     return {one.name: one for one in found}
-
-
-def planned(
-    frame: Frame, queries: Mapping[str, Query], typical: float, epsilon: Fraction
-) -> dict[str, Fraction]:
-    """Choose the epsilon of each query that is asked; they add up to all of it."""
-    asked = dict(WEIGHTS)
-    # Dropping one leaves more for the others, so the least promising are tried first.
-    for name in ("days", "weeks", "peak", "totals", "shapes"):
-        part = epsilon * asked[name] / sum(asked.values())
-        if not _worth(name, frame, typical, math.sqrt(2) * queries[name].scale(part)):
-            del asked[name]
-    whole = sum(asked.values())
-    return {name: epsilon * weight / whole for name, weight in asked.items()}
-
-
-def _worth(name: str, frame: Frame, typical: float, noise: float) -> bool:
-    """Say whether an answer with noise of this deviation beats the guess without it."""
-    clock, loads = frame.clock, frame.loads
-    slots, wave = clock.slots, math.sqrt(clock.slots)
-    if name == "peak":
-        return noise < _PEAK * typical * loads
-    if name == "totals":
-        # Loads move partly together, and all waves of a day are used together.
-        return noise < _DROWNED * _WAVE * typical * loads * wave
-    if name == "shapes":
-        days = min(int((clock.kind == kind).sum()) or clock.days for kind in (0, 1))
-        return noise / days < _DROWNED * _WAVE * typical * wave
-    # The part that loads share is found from all answers together, which lowers the noise.
-    rows, own = (clock.days, _DAY) if name == "days" else (clock.weeks, _WEEK)
-    per = slots if name == "days" else 7 * slots
-    return 2 * noise / per * math.sqrt(1 / rows + 1 / loads) < own * typical
