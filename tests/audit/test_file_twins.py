@@ -17,7 +17,7 @@ from support.sizes import FULL
 
 from gridveil.auditing.grid_files import FORMATS, SPELLINGS, _command
 from gridveil.auditing.transcript import Recorder, Replayer, differ, published
-from gridveil.auditing.triangle_network import SECRETS
+from gridveil.auditing.triangle_secrets import SECRETS
 from gridveil.auditing.wind_files import (
     COMMAS,
     SPEED,

@@ -6,7 +6,8 @@ import pytest
 from gridveil.auditing import wind
 from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.grid import _release
-from gridveil.auditing.triangle_network import SECRETS, triangle, triangle_text
+from gridveil.auditing.triangle_network import triangle_text
+from gridveil.auditing.triangle_secrets import SECRETS, triangle
 from gridveil.grid.model.alphas_by_class import steps_of
 from gridveil.grid.model.release_problem import neighbours
 from gridveil.privacy.noise import SecureNoise

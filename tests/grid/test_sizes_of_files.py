@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gridveil.auditing.grid_files import FORMATS
-from gridveil.auditing.triangle_network import ALPHAS, RANGES, VALUES
+from gridveil.auditing.triangle_network import VALUES
+from gridveil.auditing.triangle_secrets import ALPHAS, RANGES
 from gridveil.grid import read_case, release, sample_population
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.privacy.exact_numbers import exact

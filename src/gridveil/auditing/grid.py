@@ -29,7 +29,7 @@ from gridveil.auditing.transcript import (
     likelihood_pair,
     worst_neighbours,
 )
-from gridveil.auditing.triangle_network import SECRETS, triangle
+from gridveil.auditing.triangle_secrets import SECRETS, triangle
 from gridveil.privacy.noise import SecureNoise
 
 Vector = NDArray[np.float64]

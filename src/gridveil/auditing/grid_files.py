@@ -22,16 +22,8 @@ from gridveil.auditing.command_runs import Command
 from gridveil.auditing.file_replays import Twins, Write, installed, replays
 from gridveil.auditing.operator_files import write_cgmes
 from gridveil.auditing.transcript import Values
-from gridveil.auditing.triangle_network import (
-    ALPHAS,
-    LINES,
-    RANGES,
-    SECRETS,
-    VALUES,
-    Secret,
-    reactive_loads,
-    triangle_text,
-)
+from gridveil.auditing.triangle_network import LINES, VALUES, reactive_loads, triangle_text
+from gridveil.auditing.triangle_secrets import ALPHAS, RANGES, SECRETS, Secret
 from gridveil.grid.io import unlogged
 
 Parts = Mapping[str, Values]
