@@ -11,7 +11,7 @@ from grid.test_powsybl import from_tree, network, pytestmark, random_release, tr
 from typer.testing import CliRunner
 
 from gridveil import grid
-from gridveil.auditing.operator_files import write_raw
+from gridveil.auditing.triangle_operator_files import write_raw
 from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.grid import Certified, read_case, sample_population, solve_ac

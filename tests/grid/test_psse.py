@@ -10,8 +10,8 @@ from fuzz.verdicts import wrong_unless
 from support.sizes import FULL
 
 from gridveil import grid
-from gridveil.auditing.operator_files import write_raw
 from gridveil.auditing.triangle_network import VALUES
+from gridveil.auditing.triangle_operator_files import write_raw
 from gridveil.errors import InputError
 from gridveil.grid.io import psse as fmt
 from gridveil.grid.io import read_case

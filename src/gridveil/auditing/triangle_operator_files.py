@@ -1,4 +1,4 @@
-"""Write the small network of the replays as operators' files, with copies of its private values.
+"""Write the triangle as operators' files, with copies of its private values.
 
 These are XIIDM, PSS/E and CGMES.
 """
