@@ -107,8 +107,8 @@ ORDERS = {"wind": WIND_ORDER}
 # both ways: a network keeps the file that it came from, and readers make networks.
 GRID = (
     "model", "io", "cases", "opf", "restoration", "methods", "congestion", "picture",
-    "report", "model_comparison", "owner_report", "owner_preview", "disclosures", "release",
-    "series", "evaluation",
+    "report", "model_comparison", "owner_report", "file_facts", "owner_preview", "disclosures",
+    "release", "series", "evaluation",
 )  # fmt: skip
 BOTH_WAYS = {("model", "io")}
 EVERYTHING = {"auditing", "cli", "planning", "studies", "__init__", "__main__"}

@@ -17,6 +17,7 @@ from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.errors import InputError
+from gridveil.grid.file_facts import file_facts
 from gridveil.grid.io import cgmes as fmt
 from gridveil.grid.io import read_case
 from gridveil.grid.io.cgmes.rdf import (
@@ -32,7 +33,6 @@ from gridveil.grid.io.cgmes.rdf import (
     local,
     read_profiles,
 )
-from gridveil.grid.owner_preview import file_facts
 
 pp = pytest.importorskip("pypowsybl", reason="pypowsybl is not installed")
 

@@ -14,9 +14,9 @@ from support.sizes import FULL
 
 from gridveil import grid
 from gridveil.grid import read_case
+from gridveil.grid.file_facts import file_facts
 from gridveil.grid.io import module_of
 from gridveil.grid.io.matpower import tables_of
-from gridveil.grid.owner_preview import file_facts
 
 pp = pytest.importorskip("pypowsybl", reason="pypowsybl is not installed")
 

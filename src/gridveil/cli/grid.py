@@ -65,7 +65,8 @@ def info(
     except ProblemsFound as error:
         _show_problems(case, error.problems, as_json=as_json)
         raise typer.Exit(1) from None
-    from gridveil.grid.owner_preview import advice, file_facts, preview
+    from gridveil.grid.file_facts import file_facts
+    from gridveil.grid.owner_preview import advice, preview
     from gridveil.release.bundle import OWNER_MARK
 
     notes = [*network.notes, *_notes(network), *advice(network)]
