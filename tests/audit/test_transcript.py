@@ -11,15 +11,12 @@ from gridveil.auditing.audits import Sizes
 from gridveil.auditing.scratch_ledgers import account_with
 from gridveil.auditing.transcript import (
     Departure,
-    Ratio,
     Recorder,
-    Replay,
     Replayer,
     choice_probability,
-    distance,
-    log_ratio,
     published,
 )
+from gridveil.auditing.transcript_audits import Ratio, Replay, distance, log_ratio
 from gridveil.auditing.wind import METHODS, _release
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.mechanisms import laplace, noisy_max

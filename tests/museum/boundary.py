@@ -14,7 +14,7 @@ from grid.making import tables, write_case
 from gridveil.auditing.attacks import values
 from gridveil.auditing.audits import Frequency
 from gridveil.auditing.scratch_ledgers import account_with
-from gridveil.auditing.transcript import Ratio, Replay
+from gridveil.auditing.transcript_audits import Ratio, Replay
 from gridveil.errors import InputError
 from gridveil.grid import Engine, cases, read_case, sample_population, solve_population
 from gridveil.privacy.adjacency import Adjacency

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from gridveil.auditing.transcript import Replay
+from gridveil.auditing.transcript_audits import Replay
 from museum.boundary import noisy_copy
 from museum.control import Control, same
 

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from gridveil.auditing.audits import Audit, NotRun, Sizes
 from gridveil.auditing.command_runs import Command
-from gridveil.auditing.transcript import Outcome, Replay, Run
+from gridveil.auditing.transcript import Outcome, Run
+from gridveil.auditing.transcript_audits import Replay
 from gridveil.privacy.noise import SecureNoise
 
 Write = Callable[[Path], None]

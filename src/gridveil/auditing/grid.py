@@ -21,14 +21,8 @@ from gridveil.auditing.audits import Audit, Frequency, Pair, Sizes
 from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.file_replays import installed
 from gridveil.auditing.scratch_ledgers import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
-from gridveil.auditing.transcript import (
-    Outcome,
-    Ratio,
-    Replay,
-    Values,
-    likelihood_pair,
-    worst_neighbours,
-)
+from gridveil.auditing.transcript import Outcome, Values
+from gridveil.auditing.transcript_audits import Ratio, Replay, likelihood_pair, worst_neighbours
 from gridveil.auditing.triangle_secrets import SECRETS, triangle
 from gridveil.privacy.noise import SecureNoise
 

@@ -29,13 +29,8 @@ from gridveil.auditing.scratch_ledgers import (
     new_name,
     throwaway_ledger,
 )
-from gridveil.auditing.transcript import (
-    Outcome,
-    Ratio,
-    Replay,
-    likelihood_pair,
-    worst_neighbours,
-)
+from gridveil.auditing.transcript import Outcome
+from gridveil.auditing.transcript_audits import Ratio, Replay, likelihood_pair, worst_neighbours
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Range
