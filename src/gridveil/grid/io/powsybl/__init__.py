@@ -45,9 +45,9 @@ from gridveil.grid.io import (
 )
 from gridveil.grid.io.powsybl import constant_elements
 from gridveil.grid.io.powsybl.branches import duration, limits_of
-from gridveil.grid.io.powsybl.crossed_limits import Limits, put_back, uncrossed
 from gridveil.grid.io.powsybl.edit import put, put_dispatch, put_reactive
 from gridveil.grid.io.powsybl.published_part import CARRIERS, columns, strip
+from gridveil.grid.io.powsybl.swap_crossed_limits import Limits, put_back, uncrossed
 from gridveil.grid.io.powsybl.to_network import build
 from gridveil.grid.io.powsybl.tree import VERSION, XIIDM, Tree, number, parse, text_of
 from gridveil.grid.io.substitutes import (
