@@ -17,8 +17,8 @@ from scipy.sparse.linalg import splu
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, Source, module_of, protected_elements
 from gridveil.grid.model.costs import clip_points, with_points
+from gridveil.grid.model.element_tables import IMPEDANCES
 from gridveil.grid.model.network import Bools, Floats, Generators, Ints, Network
-from gridveil.grid.model.tables import IMPEDANCES
 
 if TYPE_CHECKING:
     from gridveil.privacy.sealed import Range

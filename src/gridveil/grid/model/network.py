@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from gridveil.errors import InputError
 from gridveil.grid.io import Source, module_of
 from gridveil.grid.model.costs import mean_slopes
-from gridveil.grid.model.tables import (
+from gridveil.grid.model.element_tables import (
     IMPEDANCES,
     Bools,
     Branches,

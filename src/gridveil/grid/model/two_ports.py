@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.grid.model.tables import Branches, Floats
+from gridveil.grid.model.element_tables import Branches, Floats
 
 Complex = NDArray[np.complex128]
 

@@ -22,8 +22,8 @@ import pandas as pd
 from gridveil.errors import InputError
 from gridveil.grid.io import coarse
 from gridveil.grid.io.pandapower.read_columns import column, flags, places, whole
+from gridveil.grid.model.element_tables import FREE_VOLTAGE
 from gridveil.grid.model.network import Bools, Buses, Floats
-from gridveil.grid.model.tables import FREE_VOLTAGE
 
 SIDES = ("hv", "mv", "lv")
 PAIRS = ((0, 1), (1, 2), (0, 2))

@@ -11,7 +11,7 @@ import numpy as np
 
 from gridveil.grid.io import numbered, over
 from gridveil.grid.io.powsybl.tree import BRANCHES, LIMITS, Places, elements, number
-from gridveil.grid.model.tables import Branch, Branches, branch_table
+from gridveil.grid.model.element_tables import Branch, Branches, branch_table
 
 BASE_MVA = 100.0
 _SIDES = {"line": "12", "twoWindingsTransformer": "12", "danglingLine": ("",)}

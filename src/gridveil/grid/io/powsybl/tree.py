@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gridveil.errors import InputError
-from gridveil.grid.model.tables import FREE_VOLTAGE
+from gridveil.grid.model.element_tables import FREE_VOLTAGE
 
 XIIDM = "XIIDM"
 VERSION = "1.14"

@@ -11,7 +11,7 @@ import numpy as np
 
 from gridveil.grid.io import numbered, over
 from gridveil.grid.io.psse.text import RawText, Record, Rows, bus_of
-from gridveil.grid.model.tables import Branch, Branches, branch_table
+from gridveil.grid.model.element_tables import Branch, Branches, branch_table
 
 _LEAST_X = 1e-4
 """The reactance (p.u.) of a branch without one: PSS/E's threshold of zero impedance."""

@@ -13,8 +13,8 @@ from gridveil.grid.io.psse.branches import branches, table_of
 from gridveil.grid.io.psse.constant_elements import ac_problems, constants, series_devices
 from gridveil.grid.io.psse.text import RawText, Record, Rows, bus_of
 from gridveil.grid.model.checks import Problem, refuse, with_references
+from gridveil.grid.model.element_tables import FREE_VOLTAGE
 from gridveil.grid.model.network import Buses, Generators, Network
-from gridveil.grid.model.tables import FREE_VOLTAGE
 
 _UNMODELLED = {
     "SWDEV": "system switching devices",
