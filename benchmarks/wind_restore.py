@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gridveil.wind.features import RBF
 from gridveil.wind.restoration.restore import restore
-from gridveil.wind.rows import ArrayRows
+from gridveil.wind.row_blocks import ArrayRows
 
 Floats = NDArray[np.float64]
 ALPHA, EPSILON, RIDGE, GAMMA = 0.15, 1.0, 1e-3, 1e-5

@@ -44,7 +44,7 @@ WIND_ORDER = {
     "": (
         "clock",
         "features",
-        "rows",
+        "row_blocks",
         "restoration",
         "io",
         "records",

@@ -81,7 +81,7 @@ def test_notebooks_use_public_names(path):
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("from gridveil.wind.rows import ArrayRows", ["gridveil.wind.rows"]),
+        ("from gridveil.wind.row_blocks import ArrayRows", ["gridveil.wind.row_blocks"]),
         ("from gridveil.wind import Fit", ["Fit"]),
         ("import gridveil.report", ["gridveil.report"]),
         ("import gridveil as gv\ngv.grid.io.released_columns", ["gridveil.grid.io"]),

@@ -19,9 +19,9 @@ from gridveil.grid.model.alphas_by_class import classes_of, rule_of, steps_of
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import split_parts
 from gridveil.grid.model.release_problem import ReleaseProblem, neighbours
+from gridveil.privacy.guarantee_words import in_words
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.sealed import Range
-from gridveil.privacy.words import in_words
 from gridveil.release.verification import verify_bundle
 
 BY_KIND = {"kind=transformer": 60, "others": 12}

@@ -6,10 +6,10 @@ import pytest
 from support.making import FACTS, adjacency, spend_some
 
 from gridveil.privacy.account import open_account
+from gridveil.privacy.guarantee_words import NAMES
 from gridveil.privacy.ledger import Terms
 from gridveil.privacy.schema import schema_problems
 from gridveil.privacy.statement import Statement, make_statement
-from gridveil.privacy.words import NAMES
 
 
 def statement(epsilon, *wholes, spent=None, valid=True, alpha="30"):

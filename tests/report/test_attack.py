@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gridveil.grid import cases
-from gridveil.privacy.words import certainty, show_certainty
+from gridveil.privacy.guarantee_words import certainty, show_certainty
 from gridveil.report.certainty_by_size import misfit, sizes
 from gridveil.report.inference_attack import infer, of_groups
 

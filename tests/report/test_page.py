@@ -10,8 +10,8 @@ from support.making import FACTS, adjacency, make_account, make_release, spend_s
 
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.account import study_account
+from gridveil.privacy.guarantee_words import certainty, largest_factor, show_certainty
 from gridveil.privacy.statement import Facts, make_statement
-from gridveil.privacy.words import certainty, largest_factor, show_certainty
 from gridveil.release.bundle import OWNER_MARK
 from gridveil.report.charts import Chart
 from gridveil.report.page import (

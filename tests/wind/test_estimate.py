@@ -17,7 +17,7 @@ from gridveil.wind.methods.tuned_estimate import (
     posterior_loss,
 )
 from gridveil.wind.regression import fit_features
-from gridveil.wind.rows import ArrayRows
+from gridveil.wind.row_blocks import ArrayRows
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from gridveil.wind.features import RBF
 from gridveil.wind.regression import fit_features
 from gridveil.wind.restoration.projection import restore_closely
-from gridveil.wind.rows import ArrayRows
+from gridveil.wind.row_blocks import ArrayRows
 
 
 def case(seed, rows=200, width=4, noise=0.3):

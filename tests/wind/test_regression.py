@@ -13,7 +13,7 @@ from support.sizes import FULL
 
 from gridveil.wind.features import RBF, Columns
 from gridveil.wind.regression import Ridge, fit_features
-from gridveil.wind.rows import ArrayRows, BlockRows, DaskRows
+from gridveil.wind.row_blocks import ArrayRows, BlockRows, DaskRows
 
 Floats = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from gridveil.wind.features import RBF, Columns
 from gridveil.wind.restoration.passes import Restoration, whiten
 from gridveil.wind.restoration.restore import restore
 from gridveil.wind.restoration.small_problem import Target, solve_whole
-from gridveil.wind.rows import ArrayRows, BlockRows, DaskRows, Rows
+from gridveil.wind.row_blocks import ArrayRows, BlockRows, DaskRows, Rows
 
 Floats = NDArray[np.float64]
 INSTANCES = range(600 if FULL else 120)

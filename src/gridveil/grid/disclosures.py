@@ -28,8 +28,8 @@ from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import solve_population
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
+from gridveil.privacy.guarantee_words import neighbour_json, show_far, show_step
 from gridveil.privacy.statement import Facts, Restoration
-from gridveil.privacy.words import neighbour_json, show_far, show_step
 
 _MOST = 0.5  # of all entries
 _LITTLE = 0.005  # a step, as a share of a typical value

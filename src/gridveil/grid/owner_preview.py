@@ -21,7 +21,7 @@ from gridveil.grid.model.public_facts import PLACEHOLDER, default_range
 from gridveil.grid.model.public_network import check_ranges
 from gridveil.grid.model.sampling import own_models, sample_population
 from gridveil.grid.opf.engine import solve_population
-from gridveil.privacy.words import certainty, show_certainty
+from gridveil.privacy.guarantee_words import certainty, show_certainty
 from gridveil.report.certainty_by_size import misfit, sizes
 
 _USUAL_ALPHA = Fraction(30)

@@ -17,6 +17,15 @@ from gridveil.planning.page_input import Faults, numbers_read, read_choice, read
 from gridveil.planning.release_kind import Choice, Kind, Metric, command_line
 from gridveil.planning.stand_in_runs import Results, Runner
 from gridveil.privacy.adjacency import Adjacency
+from gridveil.privacy.guarantee_words import (
+    certainty,
+    largest_factor,
+    neighbour_json,
+    range_unit,
+    show_certainty,
+    show_groups,
+    show_step,
+)
 from gridveil.privacy.ledger import (
     Ledger,
     Totals,
@@ -26,15 +35,6 @@ from gridveil.privacy.ledger import (
     steps_to_reference,
 )
 from gridveil.privacy.statement import Statement
-from gridveil.privacy.words import (
-    certainty,
-    largest_factor,
-    neighbour_json,
-    range_unit,
-    show_certainty,
-    show_groups,
-    show_step,
-)
 from gridveil.report.charts import Chart
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")

@@ -53,7 +53,7 @@ figure is the account's or the ledger's.
 
 - `exact_numbers` (79), `ledger.reference_alphas` (76): numbers as people write them. What is read
   is what is charged, what the noise is for, and what statement and ledger say.
-- `words` (380), `schema` (48): statements in words, classes and JSON.
+- `guarantee_words` (380), `schema` (48): statements in words, classes and JSON.
 - `seeded` (47): noise for studies; an account with it is never ``dp_valid``.
 - `ledger.history` (60): what was spent when.
 - `ledger.place` (172): where the ledger is, without its password.

@@ -22,8 +22,14 @@ from gridveil import __version__
 from gridveil.errors import InputError, show_exact
 from gridveil.privacy.account import Account
 from gridveil.privacy.adjacency import ENTRY
+from gridveil.privacy.guarantee_words import (
+    Strength,
+    in_words,
+    neighbour_json,
+    show_neighbour,
+    strength_of,
+)
 from gridveil.privacy.schema import read_json, schema_problems
-from gridveil.privacy.words import Strength, in_words, neighbour_json, show_neighbour, strength_of
 
 SCHEMA_VERSION = 1
 STATEMENT_FILE = "release.json"

@@ -21,10 +21,16 @@ from typing import Any, Generic, TypeVar
 
 from gridveil.errors import InputError, LedgerError, PlanWarning, show_exact
 from gridveil.privacy.account import Account, open_account, study_account
+from gridveil.privacy.guarantee_words import (
+    WEAK,
+    certainty,
+    neighbour_json,
+    show_adjacency,
+    show_certainty,
+)
 from gridveil.privacy.ledger import Ledger, Sketch, Terms, ledger_place, unnamed
 from gridveil.privacy.noise import NoiseSource
 from gridveil.privacy.statement import Statement
-from gridveil.privacy.words import WEAK, certainty, neighbour_json, show_adjacency, show_certainty
 from gridveil.release.bundle import ANSWERS_FILE, Writer, write_answers, write_bundle
 from gridveil.report.page import Section, Snippet, report_page, table_snippets
 

@@ -18,9 +18,9 @@ import numpy as np
 from gridveil.errors import InputError, reason, show_exact, wrong_type
 from gridveil.privacy.account import Vector
 from gridveil.privacy.adjacency import steps_over
+from gridveil.privacy.guarantee_words import Level, show_steps
 from gridveil.privacy.schema import read_json, schema_problems
 from gridveil.privacy.statement import SCHEMA_VERSION, STATEMENT_FILE, Statement
-from gridveil.privacy.words import Level, show_steps
 from gridveil.release.bundle import ANSWERS_FILE, OWNER_MARK, sha256_of
 
 _SIZE_LIMIT = 8 * 2**20  # bytes; no statement is near it

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from gridveil.errors import show_exact
+from gridveil.privacy.guarantee_words import show_certainty, show_groups, show_steps, show_unit
 from gridveil.privacy.statement import Statement
-from gridveil.privacy.words import show_certainty, show_groups, show_steps, show_unit
 from gridveil.report.certainty_by_size import COLUMNS
 from gridveil.report.inference_attack import Inference, of_groups
 from gridveil.report.page import Section, Table

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridveil.privacy.adjacency import RELATIVE, relative_steps
-from gridveil.privacy.words import certainty, show_certainty
+from gridveil.privacy.guarantee_words import certainty, show_certainty
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridveil.privacy.adjacency import RELATIVE, relative_steps
-from gridveil.privacy.words import certainty
+from gridveil.privacy.guarantee_words import certainty
 from gridveil.report.certainty_by_size import Size, misfit, sizes
 
 _SEVERAL = (2, 5, 10)

@@ -19,8 +19,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gridveil.errors import show_exact
-from gridveil.privacy.statement import Statement
-from gridveil.privacy.words import (
+from gridveil.privacy.guarantee_words import (
     certainty,
     largest_factor,
     range_unit,
@@ -31,6 +30,7 @@ from gridveil.privacy.words import (
     show_steps,
     show_unit,
 )
+from gridveil.privacy.statement import Statement
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -21,7 +21,7 @@ from gridveil.wind.records import Records, read_records
 from gridveil.wind.regression import fit_features
 from gridveil.wind.release import WindPlan, WindRelease, plan, release
 from gridveil.wind.restoration.restore import restore
-from gridveil.wind.rows import ArrayRows, DaskRows
+from gridveil.wind.row_blocks import ArrayRows, DaskRows
 
 __all__ = [
     "CAPACITY",

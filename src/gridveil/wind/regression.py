@@ -40,7 +40,7 @@ from gridveil.privacy.mechanisms import Blocks
 from gridveil.wind.features import RBF, Features
 from gridveil.wind.records import Group, Records
 from gridveil.wind.restoration.passes import Whitening, whiten
-from gridveil.wind.rows import ArrayRows, Block, BlockRows, LocalRows, Rows, total
+from gridveil.wind.row_blocks import ArrayRows, Block, BlockRows, LocalRows, Rows, total
 
 Floats = NDArray[np.float64]
 

@@ -58,7 +58,7 @@ from gridveil.wind.methods.tuned_time_order import (
 from gridveil.wind.queries import above, ask_records, spread_query, weights_query
 from gridveil.wind.regression import Fit
 from gridveil.wind.restoration.projection import restore_closely
-from gridveil.wind.rows import LocalRows, total
+from gridveil.wind.row_blocks import LocalRows, total
 
 Vector = NDArray[np.float64]
 

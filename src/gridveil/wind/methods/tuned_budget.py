@@ -25,7 +25,7 @@ from gridveil.wind.methods.base import Shares
 from gridveil.wind.methods.tuned_estimate import normal_posterior
 from gridveil.wind.queries import huber
 from gridveil.wind.regression import Ridge
-from gridveil.wind.rows import Rows
+from gridveil.wind.row_blocks import Rows
 
 Floats = NDArray[np.float64]
 

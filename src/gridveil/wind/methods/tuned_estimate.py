@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
 
 from gridveil.wind.regression import Ridge
-from gridveil.wind.rows import Rows, total
+from gridveil.wind.row_blocks import Rows, total
 
 Floats = NDArray[np.float64]
 

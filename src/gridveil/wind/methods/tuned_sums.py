@@ -16,7 +16,7 @@ import numpy as np
 from gridveil.wind.methods.tuned_distribution import Floats, Levels, Whole
 from gridveil.wind.methods.tuned_estimate import unbias
 from gridveil.wind.methods.tuned_time_order import pieces
-from gridveil.wind.rows import BLOCK, LocalRows
+from gridveil.wind.row_blocks import BLOCK, LocalRows
 
 _SWEEPS = 5
 _FURTHEST = 0.5  # a score moves by at most this much in one sweep

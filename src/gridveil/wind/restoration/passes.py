@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridveil.wind.rows import Rows, total
+from gridveil.wind.row_blocks import Rows, total
 
 Floats = NDArray[np.float64]
 

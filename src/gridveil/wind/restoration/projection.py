@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridveil.wind.restoration.passes import Point, Restoration, Whitening, wanted_weights
-from gridveil.wind.rows import Rows, total
+from gridveil.wind.row_blocks import Rows, total
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from gridveil.wind.restoration.passes import (
 )
 from gridveil.wind.restoration.small_problem import EPS, VERSION, Target, solve_whole
 from gridveil.wind.restoration.solver import Found, search
-from gridveil.wind.rows import Rows
+from gridveil.wind.row_blocks import Rows
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ def restore(
     Examples
     --------
     >>> from gridveil.wind.features import RBF
-    >>> from gridveil.wind.rows import ArrayRows
+    >>> from gridveil.wind.row_blocks import ArrayRows
     >>> speed = np.linspace(3, 12, 200)
     >>> rows = ArrayRows({"speed": speed}, RBF(), (speed - 3) / 8)
     >>> restore(rows, loss=0.5, weights=np.zeros(5)).certified

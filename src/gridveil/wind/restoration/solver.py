@@ -33,7 +33,7 @@ from gridveil.wind.restoration.small_problem import (
     small_problem,
     solve_small,
 )
-from gridveil.wind.rows import Rows
+from gridveil.wind.row_blocks import Rows
 
 Floats = NDArray[np.float64]
 
