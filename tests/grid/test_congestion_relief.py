@@ -76,6 +76,33 @@ def test_limits_that_estimates_break_are_not_taken_for_congestion(problem):
     assert relieve(aim, dear, PENALTY).after > 2 * found.after
 
 
+def test_a_line_whose_estimate_is_surely_wrong_is_moved(problem, monkeypatch):
+    """The cost of an error of many deviations grows with its logarithm, not with its square."""
+    aim = aim_at(problem, [24.0, 40.0, 50.0], 0.3)
+    least = {"scale": congestion_relief.LEAST}
+    found = relieve(aim, problem, PENALTY, **least)
+    off = (found.aim.centre - aim.centre) * np.sqrt(aim.weight)
+    assert off[0] > 4
+    assert off[1:] == pytest.approx([0, 0], abs=0.1)
+    # Control: with squares alone it stays where it is expensive.
+    monkeypatch.setattr(congestion_relief, "_REWEIGHED", 0)
+    squares = relieve(aim, problem, PENALTY, **least)
+    assert squares.after > 2 * found.after
+    # It is a minimum of what the module says, among the values between.
+    every = np.arange(problem.models.size)
+    costs = congestion_relief._Congestion(problem, every, PENALTY, aim.high)
+
+    def said(values):
+        square = aim.weight * (values - aim.centre) ** 2
+        tails = 3 * np.log((5 + np.maximum(square, 1)) / 6) + np.minimum(square, 1) / 2
+        return float(tails.sum() + costs.at(values)[0].mean() / congestion_relief.LEAST)
+
+    between = [
+        aim.centre + share * (found.aim.centre - aim.centre) for share in np.linspace(0, 1.2, 25)
+    ]
+    assert said(found.aim.centre) <= min(map(said, between)) + 0.1
+
+
 def test_it_is_the_same_every_time(problem):
     one, two = (relieve(aim_at(problem, [5.0, 40.0, 50.0], 15.0), problem, 3e3) for _ in range(2))
     assert (one.aim.centre == two.aim.centre).all()
@@ -137,6 +164,7 @@ def test_model_by_model_the_same_minimum_is_found(congested, monkeypatch):
     """As on large networks: each model has its tangents, and a round looks at some of them."""
     problem, aim = congested
     monkeypatch.setattr(congestion_relief, "_ENOUGH", 0.05)
+    monkeypatch.setattr(congestion_relief, "_REWEIGHED", 0)  # the sum is that of squares
     monkeypatch.setattr(congestion_relief, "_ROUNDS", 200)
     together = relieve(aim, problem, PENALTY, scale=congestion_relief.LEAST)
     least = total(problem, aim, together.aim.centre)

@@ -20,6 +20,13 @@ serves its models, so a limit that estimates break says nothing about real conge
 penalty, broken limits would outweigh all real congestion, ``s`` would be largest for the worst
 estimates, and these would not be moved. The function that is minimised does use the penalty.
 
+**Tails.** The weights are those of normal errors. Real ones have longer tails, since a learned
+prior is wrong for a few entries: a line of 254 MW is taken for one of 120 MW, give or take 9, as
+most lines like it are. In sums of squares such an error can't be mended. So an error of ``z > 1``
+deviations counts as in Student's distribution, ``(k + 1)/2 ln((k + z^2)/(k + 1)) + 1/2`` instead of
+``z^2/2``, with ``k = _TAIL``. This is concave in ``z^2``, so it lies below its tangent, which is a
+sum of squares with smaller weights. Minimising with these, again and again, never raises the sum.
+
 This reads estimates and public data only. The draws of ``e`` have a public seed: anyone who has the
 estimates can repeat them, and they hide nothing.
 
@@ -58,6 +65,10 @@ _NEAR, _ROUGHLY, _FEWEST, _FIFTH = 0.02, 0.1, 5, 5
 _SURELY, _FEW_DRAWS = 4.0, 6
 # How often the scale may shrink, and the factor by which it must shrink for another turn.
 _TURNS, _MUCH_LESS = 4, 0.8
+# The degrees of freedom of errors: of PGLib's capacities estimated with noise of 30 MW, up to 0.5%
+# are more than four deviations above their estimates. With five degrees of freedom it is 0.5%, with
+# eight 0.2%, normally 0.003%. How often weights are changed, and by how much they must change.
+_TAIL, _REWEIGHED, _ALIKE = 5.0, 8, 0.1
 # The linear cost ``c/s`` is written as a square about a point this far below: nearly linear in c.
 _BELOW = 10.0
 
@@ -103,6 +114,7 @@ def relieve(
         values = _learned(aim, problem, some, costs, tangents)
     else:
         values = _least(aim, costs, 1 / scale, tangents, _ROUGHLY)
+        values = _with_tails(aim, costs, 1 / scale, tangents, _ROUGHLY, values)
     after = float(costs.at(values)[0].mean())
     return Relieved(replace(aim, centre=values), float(before.mean()), after)
 
@@ -122,6 +134,22 @@ def _learned(
         if smaller > _MUCH_LESS * scale:
             break
         scale = smaller
+    return _with_tails(aim, costs, 1 / scale, tangents, _NEAR, values)
+
+
+def _with_tails(
+    aim: Aim, costs: _Congestion, rate: float, tangents: _Tangents, share: float, values: Floats
+) -> Floats:
+    """Go on from the minimum with squares to one with errors whose tails are longer."""
+    factor = np.ones(len(values))
+    for _ in range(_REWEIGHED):
+        square = aim.weight * (values - aim.centre) ** 2
+        new = np.minimum(1.0, (_TAIL + 1) / (_TAIL + square))
+        if (np.abs(new - factor) <= _ALIKE * factor).all():
+            break
+        factor = new
+        lighter = replace(aim, weight=aim.weight * factor)
+        values = _least(lighter, costs, rate, tangents, share)
     return values
 
 
