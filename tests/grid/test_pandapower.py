@@ -989,7 +989,8 @@ def test_no_size_of_a_number_decides_whether_a_net_is_read(number, tmp_path):
         pp.create_bus(net, 110.0)
     pp.create_line_from_parameters(net, 0, 1, 10.0, 0.06, 0.4, 9.0, 0.3)
     pp.create_ext_grid(net, 0, min_p_mw=0.0, max_p_mw=90.0)
-    pp.create_load(net, 1, 77.125, name=f"of {number}")
+    pp.create_load(net, 1, 77.125, name=f"of {number}, as {number} MW")
+    net.load["meter"] = 1234567890123456789
     pp.to_json(net, str(tmp_path / "net.json"))
     text = (tmp_path / "net.json").read_text()
     assert text.count("77.125") == 1
@@ -999,7 +1000,8 @@ def test_no_size_of_a_number_decides_whether_a_net_is_read(number, tmp_path):
     least, most = np.finfo(float).tiny, np.finfo(float).max
     assert np.sign(load) == np.sign(given)
     assert abs(load) == pytest.approx(np.clip(abs(given), least, most), rel=1e-12)
-    assert read.source.data.load.name[0] == f"of {number}"
+    assert read.source.data.load.name[0] == f"of {number}, as {number} MW"
+    assert read.source.data.load.meter[0] == 1234567890123456789
 
 
 def test_a_release_is_drawn_at_the_coordinates_of_its_file(ledger):

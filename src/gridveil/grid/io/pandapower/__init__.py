@@ -32,11 +32,13 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import math
 import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,17 +195,39 @@ def _with_public_ends(network: Network) -> Network:
     return replace(network, generators=with_points(units, clip_points(units, low, high), hidden))
 
 
-# Numbers that pandas' JSON reader may refuse: beyond the normal ones of 64 bits.
-_EXTREME = re.compile(
-    r"(?<=[\[,:\s])-?(\d+(\.\d+)?[eE][+-]?\d{3,}|\d{19,}(\.\d+)?|0\.0{300,}\d+)(?=[\],}\s])"
-)
+# What may be a number that pandas' JSON reader refuses: beyond the normal ones of 64 bits.
+_EXTREME = re.compile(r"[eE][+-]?\d{3}|\d{19}|0\.0{300}")
 
 
-def _readable(number: re.Match[str]) -> str:
-    """Write a number as the nearest that can be read: a private one must not decide a refusal."""
-    value = float(number[0])
+def _readable(text: str) -> str:
+    """Write extreme numbers of JSON as the nearest that are read: no private one decides a refusal.
+
+    The tables of a net are JSON in texts of JSON. Other texts, such as names, stay as they are.
+    """
+    if not _EXTREME.search(text):
+        return text
+    read = json.loads(text, parse_float=_near, parse_int=_whole, object_hook=_inner)
+    return json.dumps(read)
+
+
+def _near(text: str) -> float:
+    value = float(text)
     size = min(abs(value), sys.float_info.max)
-    return repr(math.copysign(max(size, sys.float_info.min) if size else size, value))
+    return math.copysign(max(size, sys.float_info.min) if size else size, value)
+
+
+def _whole(text: str) -> float:
+    if len(text) <= 20 and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    return _near(text)
+
+
+def _inner(found: dict[str, Any]) -> dict[str, Any]:
+    held = found.get("_object")
+    if isinstance(held, str):
+        with suppress(ValueError):  # not all is JSON
+            found["_object"] = _readable(held)
+    return found
 
 
 def _from_file(library: Any, path: Path) -> Any:
@@ -211,7 +235,7 @@ def _from_file(library: Any, path: Path) -> Any:
         raise InputError(f"There is no file '{path}'.", remedy="Check the path.")
     try:
         text = path.read_text(encoding="utf-8")
-        net = library.from_json(io.StringIO(_EXTREME.sub(_readable, text)))
+        net = library.from_json(io.StringIO(_readable(text)))
     except Exception as error:  # noqa: BLE001 - a broken file fails in many ways inside pandapower
         raise InputError(
             f"'{path.name}' is not a pandapower net ({type(error).__name__}).",
