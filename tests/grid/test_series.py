@@ -334,6 +334,17 @@ def test_a_gap_is_told_with_its_time(network):
     assert "There is only one time in the table" in refusal(plain.head(1), network)
 
 
+def test_the_first_fault_of_times_is_told_for_what_it_is(network):
+    plain = table(network, days=2)
+    both = pd.concat([plain.iloc[:5], plain.iloc[6:31], plain.iloc[30:]])
+    assert "have a gap after 2024-01-03 04:00:00 UTC" in refusal(both, network)
+    half = plain.iloc[[7]].assign(time=plain["time"].iloc[7] + pd.Timedelta(minutes=30))
+    more = pd.concat([plain.iloc[:8], half, plain.iloc[8:]])
+    assert "have one too many after 2024-01-03 07:00:00 UTC" in refusal(more, network)
+    still = pd.concat([plain.head(2), *[plain.iloc[[1]]] * 3])
+    assert "repeat or are not in order after 2024-01-03 01:00:00 UTC" in refusal(still, network)
+
+
 def test_a_table_with_semicolons_is_told_from_one_without_times(network, tmp_path):
     plain = table(network, days=2)
     plain.to_csv(tmp_path / "loads.csv", sep=";", decimal=",", index=False)

@@ -48,16 +48,10 @@ class Clock:
     def of(cls, moments: Ints, zone: str, where: str) -> Clock:
         """Make the clock of public times, or raise `InputError` if they are not whole days."""
         apart = np.diff(moments)
-        steps, counts = np.unique(apart, return_counts=True)
+        steps = np.unique(apart)
         if len(steps) != 1 or steps[0] <= 0:
-            odd = "There is only one time in"
-            if len(steps):
-                odd = f"The times {'repeat or are not in order' if steps[0] <= 0 else 'have a gap'}"
-                place = int((apart != max(steps[counts.argmax()], 1)).argmax())
-                odd += f" after {np.datetime64(int(moments[place]), 's').item()}"
-                odd += f"{' UTC' * (zone == 'UTC')} in"
             raise InputError(
-                f"{odd} {where}: a series has equal steps.",
+                f"{_uneven(moments, apart, zone)} in {where}: a series has equal steps.",
                 remedy="Give every time once, in UTC if clocks were changed, and fill gaps in.",
             )
         step, first = int(steps[0]), int(moments[0])
@@ -136,3 +130,16 @@ def check_block(protect: str) -> str:
             f"protect is {str(protect)[:40]!r}.", remedy=f"Use {', '.join(BLOCKS)} (--protect)."
         )
     return protect
+
+
+def _uneven(moments: Ints, apart: Ints, zone: str) -> str:
+    """What is wrong first with times whose steps differ, and after which of them."""
+    if not len(apart):
+        return "There is only one time"
+    steps, counts = np.unique(apart[apart > 0], return_counts=True)
+    usual = steps[counts.argmax()] if len(steps) else 0
+    place = int((apart != usual).argmax())
+    odd = "have a gap" if apart[place] > usual else "have one too many"
+    odd = "repeat or are not in order" if apart[place] <= 0 else odd
+    after = np.datetime64(int(moments[place]), "s").item()
+    return f"The times {odd} after {after}{' UTC' * (zone == 'UTC')}"
