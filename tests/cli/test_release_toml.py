@@ -108,7 +108,7 @@ def test_answers_that_no_release_can_use_are_asked_again():
     )
     assert asked.exit_code == 0, asked.output
     for words in (
-        "capacity must be a positive number, and '2 MW' is not",
+        "The capacity '2 MW' can't be used. Write 2750, or T1=2750 T2=3000.",
         "alpha must be a positive number, and 'drop' is not",
         "alpha is a share of capacity, at most 1, and 15 is more",
         "epsilon must be a positive number, and '-1' is not",
@@ -118,6 +118,17 @@ def test_answers_that_no_release_can_use_are_asked_again():
     assert text.startswith("# Run it with: gridveil release mine.toml (")
     found = tomllib.loads(text)
     assert (found["capacity"], found["alpha"], found["epsilon"]) == ("2000", "15%", "0.5")
+
+
+def test_capacities_of_several_turbines_are_answered_with_blanks():
+    Path("farm.csv").write_text("w,speed,power\nA 1,3,10\nA 2,5,20\nA 1,7,60\nA 2,8,70\n")
+    answers = ["wind", "farm.csv", "speed", "power", "A 1=100 200", "A 1=100 A 2=200", "", "w"]
+    answers += ["15%", "1", "farm", "out", ""]
+    asked = CliRunner().invoke(app, ["init"], input="\n".join(answers))
+    assert asked.exit_code == 0, asked.output
+    assert "The capacity '200' can't be used" in asked.output
+    planned = run("release", "release.toml", "--dry-run")
+    assert planned.exit_code == 0, planned.output
 
 
 def test_steps_for_several_parameters_are_answers(tmp_path):

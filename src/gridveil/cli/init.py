@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -107,7 +109,7 @@ def _ask(
     default = _FIRST_CHOICE.get(name, parameter.default)
     needed = parameter.required or name in ("alpha", "dataset")
     more = {name: f" Columns: {', '.join(columns)}." for name in _COLUMNS}
-    more["range"] = " Here with blanks between them."
+    more["range"] = more["capacity"] = " Here with blanks between them."
     out().print(f"\n{plain(words + more.get(name, ''))}")
     answer = typer.prompt(
         name,
@@ -115,7 +117,7 @@ def _ask(
         show_default=isinstance(default, str),
         value_proc=_check(kind, name, columns, known, needed=needed),
     )
-    several = answer.split() if name == "range" else []
+    several = _several(answer) if name in ("range", "capacity") else []
     return {name: several if len(several) > 1 else answer} if answer else {}
 
 
@@ -151,10 +153,23 @@ def _read_alpha(kind: str, text: str) -> None:
             raise InputError(f"alpha is a share of capacity, at most 1, and {text} is more.")
 
 
-def _read_capacity(_: str, text: str) -> None:
-    from gridveil.privacy.exact_numbers import exact
+def _several(answer: str) -> list[str]:
+    """What is repeated on the command line; names may have blanks: ``A 1=20 A 2=30``."""
+    return re.findall(r"\S[^=]*=\S+|\S.*", answer)
 
-    exact(text.rpartition("=")[2], name="capacity")
+
+def _read_capacity(_: str, text: str) -> None:
+    given = _several(text)
+    for one in given:
+        name, _, number = one.rpartition("=")
+        try:
+            fits = 0 < float(number) < math.inf and bool(name or len(given) == 1)
+        except ValueError:
+            fits = False
+        if not fits:
+            raise InputError(
+                f"The capacity {one!r} can't be used.", remedy="Write 2750, or T1=2750 T2=3000."
+            )
 
 
 def _read_epsilon(_: str, text: str) -> None:
@@ -172,7 +187,7 @@ def _read_parameters(_: str, text: str) -> None:
 def _read_ranges(_: str, text: str) -> None:
     from gridveil.privacy.sealed import Range
 
-    given = parsing.ranges(text.split())
+    given = parsing.ranges(_several(text))
     for low, high in given.values() if isinstance(given, dict) else [given]:
         Range(low, high)
 
