@@ -219,7 +219,9 @@ def test_what_a_changed_statement_says_is_not_called_ok(demo, tmp_path):
     assert "ok   Charged as entry" not in shown.stdout
 
 
-def test_help_is_broken_where_the_screen_ends():
+def test_help_is_broken_where_the_screen_ends(monkeypatch):
+    """Whatever the width of the terminal that the tests run in."""
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
     shown = run("ledger", "verify", "--help").stdout
     assert any(line.strip() == "code 0 if all is well, 1 if not." for line in shown.splitlines())
 
