@@ -547,3 +547,12 @@ def test_arguments_of_another_type_are_refused_in_words(ledger, tmp_path):
     with pytest.raises(InputError, match=r"at most 1, as 15% or 0\.15"):
         wind.release(records, epsilon=1, alpha=15, ledger=ledger)
     assert len(repr(ledger.totals("farm"))) < 1500  # hashes of rows are no use to people
+
+
+@pytest.mark.parametrize("kind", [list, tuple, pd.Index, np.array])
+def test_public_columns_are_named_by_what_holds_names(kind):
+    table = demo_records(50).to_pandas().assign(place=1.0, height=2.0)
+    columns = {"speed": "wind_speed", "power": "power", "capacity": CAPACITY}
+    records = wind.read_records(table, **columns, public=kind(["place", "height"]))
+    (block,) = records.groups[0].columns(["place", "height"])()
+    assert list(block) == ["place", "height"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -132,7 +132,7 @@ def check_options(
     """Raise `InputError` if the words that were given can't be used together."""
     if isinstance(public, str):
         raise InputError("public is one name.", remedy=f"Give a list: public=[{public!r}].")
-    if not isinstance(public, Sequence):
+    if not isinstance(public, Collection):
         raise wrong_type("list of columns as public", public, remedy='Write public=["direction"].')
     if missing not in ("refuse", "drop"):
         raise InputError(f"missing is {missing!r}.", remedy='Use "refuse" or "drop".')
