@@ -107,7 +107,8 @@ def oddities(times: Sequence[Whole], names: Sequence[str]) -> list[str]:
 def span(seconds: int) -> str:
     """A time step for people.
 
-    >>> [span(one) for one in (600, 3600, 90)]
-    ['10 minutes', '60 minutes', '90 seconds']
+    >>> [span(one) for one in (600, 3600, 90, 60)]
+    ['10 minutes', '60 minutes', '90 seconds', '1 minute']
     """
-    return f"{seconds:,} seconds" if seconds % 60 else f"{seconds // 60:,} minutes"
+    count, unit = (seconds, "second") if seconds % 60 else (seconds // 60, "minute")
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
