@@ -215,6 +215,11 @@ def test_outages_that_were_survived_are_counted(tmp_path):
     listed.write_text("101-102\n")
     shown = run("grid", "solve", "rts96", "--contingencies", listed)
     assert "1 of 1 models have a dispatch that survives each of 1 outage." in shown.stdout
+    # Without buying capacity, no dispatch of this case survives them all.
+    asked = ("grid", "solve", "rts96-paper", "--contingencies", "all")
+    assert "0 of 1 models have a dispatch that survives each of 106 outages." in run(*asked).stdout
+    bought = run(*asked, "--model", "relaxed", "--slack-price", 50).stdout
+    assert "each of 106 outages, with what --model relaxed lets one buy." in bought
 
 
 def test_a_population_is_sampled_solved_and_written(tmp_path):

@@ -245,7 +245,7 @@ def solve(
         dc.write(found, output)
     if plot is not None:
         dc.plot(network, models, found, plot)
-    dc.show(network, found, given, as_json=as_json, quiet=quiet)
+    dc.show(network, found, given, kinds=kinds, as_json=as_json, quiet=quiet)
 
 
 def _executor(address: str | None) -> Any:

@@ -78,6 +78,7 @@ def show(
     found: Solutions,
     outages: Contingencies | None,
     *,
+    kinds: tuple[str, ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -115,9 +116,11 @@ def show(
     out().print(shown)
     if outages is not None:
         served, tried = len(finite), len(outages.lines)
+        model = "+".join(kinds)
+        bought = "" if model == "strict" else f", with what --model {plain(model)} lets one buy"
         out().print(
             f"{served:,} of {len(found):,} models have a dispatch that survives each of {tried:,} "
-            f"outage{'' if tried == 1 else 's'}."
+            f"outage{'' if tried == 1 else 's'}{bought}."
         )
     if apart:
         out().print(f"Outages left out, which cut the network apart: {plain(', '.join(apart))}")
