@@ -170,6 +170,17 @@ def test_the_ledger_counts_factors_and_keeps_amounts_apart(tmp_path):
     assert charge(adjacency("100%")).spent == 2 + 4 + 9 + 1 + 2 + 1
 
 
+@pytest.mark.parametrize("alpha", ["20%", "250%", "1/3"])
+def test_a_cap_is_set_with_the_reference_that_its_refusal_names(alpha, tmp_path):
+    book = Ledger(tmp_path / "ledger.sqlite")
+    book.charge(Terms("lines", epsilon=1, adjacency=[adjacency(alpha)], purpose="a test"))
+    with pytest.raises(InputError, match="needs the alpha that it is about") as refused:
+        book.set_cap("lines", 2)
+    name, _, typed = refused.value.remedy.partition("--alpha ")[2].rstrip(".").partition("=")
+    book.set_cap("lines", 2, alpha={name: typed})
+    assert book.totals("lines").reference["capacity"].alpha == adjacency(alpha).alpha
+
+
 @pytest.mark.parametrize(
     ("how", "words"),
     [

@@ -477,7 +477,7 @@ def test_a_cap_needs_its_alpha(ledger):
     charge(ledger, 1)
     with pytest.raises(InputError, match=r"by its first charges it is power 0\.1 MW") as caught:
         ledger.set_cap("farm", 2)
-    assert "--alpha power=0.1 " in caught.value.remedy
+    assert caught.value.remedy.endswith("--alpha power=0.1.")
     ledger.set_reference("farm", {"power": "0.1"})
     ledger.set_cap("farm", 2)
     ledger.set_cap("farm", 3)

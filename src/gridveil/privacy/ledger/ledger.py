@@ -332,12 +332,18 @@ def _undeclared(totals: Totals) -> InputError:
             remedy="Declare it with --alpha (alpha=): 30, capacity=30,load=10 or 15%.",
         )
     have = ", ".join(f"{key} {step}" for key, step in totals.reference.items())
-    same = ",".join(f"{key}={show_exact(step.alpha)}" for key, step in totals.reference.items())
+    same = ",".join(f"{key}={_typed(step)}" for key, step in totals.reference.items())
     return InputError(
         f"A cap of {totals.dataset!r} needs the alpha that it is about. None was declared: by its "
         f"first charges it is {have}.",
-        remedy=f"Declare that, or a larger one, with the cap: --alpha {same} (alpha=).",
+        remedy=f"Declare that, or a larger one, with the cap: --alpha {same}.",
     )
+
+
+def _typed(step: Step) -> str:
+    """An alpha as a user types it; shares above 1 are taken in percent alone."""
+    share = step.unit.startswith("of ")
+    return f"{show_exact(100 * step.alpha)}%" if share else show_exact(step.alpha)
 
 
 def _declare(book: Book, totals: Totals, wanted: Mapping[str, Declared]) -> None:
