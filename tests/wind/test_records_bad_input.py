@@ -223,6 +223,9 @@ def test_bad_paths(tmp_path):
     assert "There are no files in the folder" in refusal(tmp_path)
     assert "There are no files in the pattern" in refusal(str(tmp_path / "*.csv"))
     assert "There are no files in the list" in refusal([])
+    hidden = tmp_path / ".trash"  # which the pattern would not find
+    hidden.mkdir()
+    (hidden / "old.csv").write_text(GOOD)
     inner = tmp_path / "month=1"
     inner.mkdir()
     assert "There are no files in the folder" in refusal(tmp_path)

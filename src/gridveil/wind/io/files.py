@@ -333,11 +333,12 @@ def _inside(folder: Path) -> list[Path]:
 
 def _deeper(folder: Path) -> list[Path]:
     """No paths, or `InputError` with the pattern that finds the files of a folder's folders."""
-    for inner in sorted(filter(os.path.isdir, folder.iterdir())):
-        if found := _inside(inner):
+    # As in a pattern: nothing hidden, and nothing of folders that can't be opened.
+    for path in map(Path, sorted(glob.glob(f"{glob.escape(str(folder))}/*/*"))):
+        if path.name.lower().endswith(SUFFIXES):
             raise InputError(
-                f"There are no files in the folder {folder}, but in {inner.name} inside it.",
-                remedy=f'Name them by a pattern, as "{folder}/*/*{found[0].suffix}". What names of '
+                f"There are no files in the folder {folder}, but in {path.parent.name} inside it.",
+                remedy=f'Name them by a pattern, as "{folder}/*/*{path.suffix}". What names of '
                 "folders say, such as a turbine, must be a column of the files.",
             )
     return []
