@@ -120,7 +120,7 @@ class Wind(Kind):
             CsvStyle(**{name: fields[name]})
         if name == "missing" and fields[name] not in ("", "drop", "refuse"):
             raise InputError(
-                f"There is no way {fields[name][:20]!r} to treat them.",
+                f"Rows with gaps are left out or refused, and {fields[name][:20]!r} is neither.",
                 remedy="Write drop or refuse.",
             )
         if name == "power" and fields["power"] == fields["speed"]:

@@ -264,8 +264,8 @@ _NEXT = (
 _DRAWN = (
     "Records are drawn from a model: sums, averages, scatter and memory are kept, but a record is "
     "not a noisy copy of what was measured at its time.",
-    "The model's power curve never falls as the wind gets stronger: that turbines stop in storms "
-    "may not be seen at these wind speeds.",
+    "The model's power curve never falls as the wind gets stronger: storms, in which turbines "
+    "stop, may look like full power.",
 )
 
 _FORMULAS = (
