@@ -6,10 +6,15 @@ and public numbers, never of a private value.
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterable
 from contextlib import ExitStack
 from fractions import Fraction
 from threading import Lock
+
+# Digits and signs alone, with one between two digits that no name or number of a bus has.
+_DATA = re.compile(r"[\s\d.,;|:eET+-]*\d[.,;|\t]\d[\s\d.,;|:eET+-]*")
 
 
 class GridveilError(Exception):
@@ -164,6 +169,18 @@ def wrong_type(expected: str, given: object, *, remedy: str) -> InputError:
     InputError('Expected a Network, got str.')
     """
     return InputError(f"Expected a {expected}, got {type(given).__name__}.", remedy=remedy)
+
+
+def no_headings(found: Iterable[object]) -> str:
+    """What to say of headings that hold decimal numbers: they are a first row, maybe a private one.
+
+    >>> no_headings(["time", "bus 1", "101"])
+    ''
+    >>> no_headings(["2024-01-01 00:00", "31.4"]) == no_headings(["7,5;31,4"]) != ""
+    True
+    """
+    some = any(_DATA.fullmatch(str(one)[:200]) for one in found)
+    return "Its headings are numbers: put a line with the names of columns on top." if some else ""
 
 
 def show_exact(value: Fraction) -> str:

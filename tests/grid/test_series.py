@@ -360,6 +360,16 @@ def test_columns_are_listed_if_none_holds_times(network):
     assert "there are 'Zeit', " in refusal(named, network)
 
 
+@pytest.mark.parametrize("how", [{}, {"time": "when"}])
+def test_a_first_row_is_not_shown_as_headings(network, tmp_path, how):
+    """Loads are private, and a file without headings has some where headings are."""
+    table(network, days=2).to_csv(tmp_path / "loads.csv", index=False, header=False)
+    first = (tmp_path / "loads.csv").read_text().splitlines()[0].split(",")
+    said = refusal(tmp_path / "loads.csv", network, **how)
+    assert "Its headings are numbers" in said
+    assert not any(one in said for one in first)
+
+
 def test_numbers_are_no_times(network):
     """They would be nanoseconds since 1970, and a private column may be named by mistake."""
     plain = table(network, days=2)

@@ -80,6 +80,8 @@ CSV = {
     "blank file": ("\n \n\n", {}, "a.csv is empty"),
     "header only": ("t,ws,kw\n", {}, "a.csv has no rows"),
     "header only, with times": ("t,ws,kw\n", {"time": "t"}, "a.csv has no rows"),
+    "no headings": (f"7.5,{CANARY}\n8.5,{CANARY}\n", {}, "Its headings are numbers: put a line"),
+    "no headings, other signs": (f"7.5;{CANARY}\n8.5;{CANARY}\n", {}, "Its headings are numbers"),
     "column twice": (f"ws,kw,kw\n1,2,{CANARY}\n", {}, "2 columns named 'kw'"),
     "long row": (GOOD + f"4,8.5,{CANARY},9\n", {}, "Row 4 of a.csv has 4 fields .* header has 3"),
     "short row": (GOOD + f"{CANARY}\n", {}, "Row 4 of a.csv has 1 fields"),

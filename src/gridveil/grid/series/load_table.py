@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gridveil.errors import InputError, reason, wrong_type
+from gridveil.errors import InputError, no_headings, reason, wrong_type
 from gridveil.grid.io import module_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.series.clock import Clock
@@ -257,7 +257,7 @@ def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str
     if time is not None and time not in frame.columns:
         raise InputError(
             f"{where} has no column {time!r}.",
-            remedy=f"Name the column of times; there are {_some(map(str, frame.columns), None)}.",
+            remedy=_columns(frame, "Name the column of times"),
         )
     dated = [c for c in frame.columns if pd.api.types.is_datetime64_any_dtype(frame[c])]
     called = [c for c in frame.columns if str(c).lower() in _TIMES]
@@ -265,8 +265,7 @@ def _times(frame: pd.DataFrame, time: str | None, where: str) -> tuple[Ints, str
     if not found:
         raise InputError(
             f"{where} has no column of times.",
-            remedy="Name it with time=COLUMN (--time); there are "
-            f"{_some(map(str, frame.columns), None)}.",
+            remedy=_columns(frame, "Name it with time=COLUMN (--time)"),
         )
     column = found[0]
     try:
@@ -385,6 +384,11 @@ def _buses(
     if len(set(names)) < len(names):
         raise InputError(f"{where} has a load twice.", remedy="Add the two up.")
     return np.array([known[name] for name in names], dtype=np.int64)
+
+
+def _columns(frame: pd.DataFrame, do: str) -> str:
+    names = [str(name) for name in frame.columns]
+    return no_headings(names) or f"{do}; there are {_some(names, None)}."
 
 
 def _some(names: Any, among: Bools | None) -> str:

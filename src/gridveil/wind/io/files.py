@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from gridveil.errors import InputError
+from gridveil.errors import InputError, no_headings
 from gridveil.wind.io.read_options import CsvStyle
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
@@ -305,7 +305,7 @@ def find_columns(where: str, present: Sequence[str], wanted: Sequence[str]) -> d
         count = list(present).count(name)
         if count == 0:
             there = ", ".join(f"'{c}'" for c in present) or "none"
-            remedy = f"Its columns: {there}."
+            remedy = no_headings(present) or f"Its columns: {there}."
             if len(present) == 1:
                 remedy += (
                     " If that is no heading, remove what is above the headings, or name the sign "
@@ -333,7 +333,6 @@ def _inside(folder: Path) -> list[Path]:
 
 def _deeper(folder: Path) -> list[Path]:
     """No paths, or `InputError` with the pattern that finds the files of a folder's folders."""
-    # As in a pattern: nothing hidden, and nothing of folders that can't be opened.
     for path in map(Path, sorted(glob.glob(f"{glob.escape(str(folder))}/*/*"))):
         if path.name.lower().endswith(SUFFIXES):
             raise InputError(
