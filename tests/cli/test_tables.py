@@ -75,3 +75,7 @@ def test_lines_on_a_terminal_end_between_words_and_hang():
 )
 def test_what_may_be_copied_is_left_to_the_terminal(text):
     assert lines(text) == [text]
+
+
+def test_a_line_of_blanks_is_no_problem():
+    assert "".join(lines("a\n" + " " * 60 + "\nb")).split() == ["a", "b"]

@@ -134,7 +134,7 @@ def _screen() -> type[Console]:
             room = self.width - indent
             if line.cell_len <= self.width or any("gridveil" in one for one in words):
                 return line
-            if max(map(len, words)) > min(room, _LONG):
+            if max(map(len, words), default=0) > min(room, _LONG):
                 return line
             first, *more = line[indent - 2 :].wrap(self, room)
             for part in (first, *more):
