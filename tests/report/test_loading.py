@@ -66,6 +66,7 @@ def test_noisy_sums_are_named_and_choices_are_left_out(tmp_path, monkeypatch, le
     assert (sums.scale == sums["query"].map(scales)).all()
     assert set(sums["query"]) == set(scales)
     assert (found["deviation"] > 0).all()
+    assert "encoding='utf-8'" in made.loading()[-1].code  # statements are, on every system
 
 
 def matpower(path):

@@ -146,7 +146,7 @@ def _answers(drawn: bool) -> Snippet:
     if drawn:
         code = (
             f"import json\n\n{load}"
-            f"with open({STATEMENT_FILE!r}) as file:\n"
+            f"with open({STATEMENT_FILE!r}, encoding='utf-8') as file:\n"
             "    asked = json.load(file)['mechanisms']\n"
             "answers['query'] = [asked[place]['query'] for place in answers['mechanism']]\n"
             "sums = answers.dropna(subset='scale')  # the others are choices, and have no scale\n"
