@@ -73,6 +73,7 @@ WIND_ORDER = {
         "source_rows",
         "in_memory",
         "streamed",
+        "sketch",
         "writers",
     ),
     "synthetic": (

@@ -33,6 +33,7 @@ from gridveil.wind.io.read_options import (
     check_options,
     key_or_time,
 )
+from gridveil.wind.io.sketch import sketch_rows
 from gridveil.wind.io.source_rows import Layout, Tally, read_layout
 from gridveil.wind.io.sources import Source, open_source
 from gridveil.wind.io.streamed import stream as stream_records
@@ -40,7 +41,6 @@ from gridveil.wind.io.writers import (
     Released,
     output_schema,
     released_batches,
-    sketch_rows,
     sort_tied,
     to_frame,
     write_csv,
