@@ -71,6 +71,8 @@ WIND_ORDER = {
         "files",
         "sources",
         "source_rows",
+        "growing_columns",
+        "sealed_records",
         "in_memory",
         "streamed",
         "sketch",

@@ -25,7 +25,7 @@ from gridveil.wind.io.columns import (
     plain_type,
 )
 from gridveil.wind.io.dates import check_format
-from gridveil.wind.io.in_memory import Columns, Contents, Span, Store, hold
+from gridveil.wind.io.in_memory import hold
 from gridveil.wind.io.read_options import (
     Capacity,
     CsvStyle,
@@ -33,6 +33,7 @@ from gridveil.wind.io.read_options import (
     check_options,
     key_or_time,
 )
+from gridveil.wind.io.sealed_records import Columns, Contents, Span, Store
 from gridveil.wind.io.sketch import sketch_rows
 from gridveil.wind.io.source_rows import Layout, Tally, read_layout
 from gridveil.wind.io.sources import Source, open_source

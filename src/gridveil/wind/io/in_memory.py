@@ -1,21 +1,15 @@
-"""Records as a reader hands them over: public rows in blocks, and sealed power. Here in memory.
-
-`Contents` and `Store` are what records in memory and streamed ones have in common.
-"""
+"""Records in memory: read as a whole, sorted, and their power sealed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gridveil.privacy.mechanisms import Blocks
-from gridveil.privacy.sealed import Range, Sealed
 from gridveil.wind.io.columns import (
     Vector,
     compare_neighbours,
@@ -24,7 +18,9 @@ from gridveil.wind.io.columns import (
     to_numbers,
     to_seconds,
 )
+from gridveil.wind.io.growing_columns import Growing, gather
 from gridveil.wind.io.read_options import Capacity, capacity_of
+from gridveil.wind.io.sealed_records import Contents, PublicBlock, Span, seal
 from gridveil.wind.io.source_rows import (
     Layout,
     Rows,
@@ -33,173 +29,6 @@ from gridveil.wind.io.source_rows import (
     read_once,
 )
 from gridveil.wind.io.sources import BLOCK, Piece, Source
-
-T = TypeVar("T")
-
-Columns = Callable[[], Iterator[dict[str, Vector]]]
-"""Public columns of numbers as blocks of rows; each call starts again from the first row."""
-
-
-@dataclass(frozen=True)
-class Span:
-    """The rows of one turbine: where they are in the released order, and in the source."""
-
-    name: str
-    start: int
-    rows: int
-    capacity: float
-    first: int = 0
-
-
-@dataclass(frozen=True)
-class PublicBlock:
-    """Some rows in the released order, without power."""
-
-    columns: dict[str, pa.Array]
-    capacity: Vector
-
-    def __len__(self) -> int:
-        return len(self.capacity)
-
-
-class Store(Protocol):
-    """The public side of records. Power is in seals beside it, never in it."""
-
-    spans: Sequence[Span]
-
-    def columns(self, span: Span, names: Sequence[str]) -> Iterator[dict[str, Vector]]:
-        """Numbers of one span, aligned with the blocks of its power."""
-
-    def times(self, span: Span) -> Iterator[NDArray[np.int64]]:
-        """Seconds since 1970 of one span's rows, aligned likewise; needs a column of times."""
-
-    def released(self) -> Iterator[PublicBlock]:
-        """All rows, in the released order."""
-
-    def tied(self) -> NDArray[np.bool_] | None:
-        """Which rows equal the row before in all that is published; None if none can."""
-
-
-@dataclass(frozen=True)
-class Contents:
-    """Records as a reader hands them over: public rows, and sealed power."""
-
-    store: Store
-    power: Sealed[Blocks]
-    by_span: list[Sealed[Blocks]]
-    by_turbine: Sealed[tuple[Blocks, ...]]
-    clipped: Sealed[int]
-
-
-def seal(store: Store, power: Blocks, parts: Sequence[Blocks], clipped: int) -> Contents:
-    """Seal power, which must be shares of capacity in [0, 1], and how many values were clipped.
-
-    ``power`` are the blocks of all records, ``parts`` those of each span.
-    """
-    rows = sum(span.rows for span in store.spans)
-    count = Range(0.0, float(rows))
-    return Contents(
-        store,
-        _sealed(power, rows),
-        [_sealed(part, span.rows) for part, span in zip(parts, store.spans, strict=True)],
-        _sealed(tuple(parts), rows),
-        Sealed(clipped, name="clipped values", shape=(), unit="records", range=count),
-    )
-
-
-def _sealed(power: T, rows: int) -> Sealed[T]:
-    return Sealed(
-        power, name="wind power", shape=(rows,), unit="of capacity", range=Range(0.0, 1.0)
-    )
-
-
-_FIRST_ROWS = 65_536
-_MOST_ROWS = 1 << 27  # made room for at once: a damaged file may promise any number
-
-
-class Growing:
-    """A numpy array to which blocks are added at the end.
-
-    Arrow keeps freed blocks for later, so joining a long list of them takes twice the column. Here
-    a block is copied into one array that grows in place, and is let go at once. ``rows`` is how
-    many are expected, if that is known: the array then never has to grow.
-    """
-
-    def __init__(self, dtype: Any, rows: int | None = None) -> None:
-        self._values: NDArray[Any] = np.empty(min(rows or _FIRST_ROWS, _MOST_ROWS), dtype=dtype)
-        self.size = 0
-
-    def add(self, block: NDArray[Any]) -> None:
-        """Add a copy of a block."""
-        need = self.size + len(block)
-        if need > len(self._values):
-            self._values.resize(max(need, len(self._values) * 3 // 2), refcheck=False)
-        self._values[self.size : need] = block
-        self.size = need
-
-    def finish(self) -> NDArray[Any]:
-        """The array. Nothing can be added afterwards."""
-        values, self._values = self._values, np.empty(0)
-        values.resize(self.size, refcheck=False)
-        return values
-
-
-class FixedWidth:
-    """A column of numbers or times, gathered as the bytes that they are."""
-
-    def __init__(self, kind: pa.DataType, rows: int | None = None) -> None:
-        self._kind = kind
-        self._dtype = np.dtype(f"u{kind.bit_width // 8}")
-        self._values = Growing(self._dtype, rows)
-        self._gaps: list[NDArray[np.int64]] = []
-
-    def add(self, array: pa.Array) -> None:
-        """Add a copy of an array of the column's type."""
-        if array.null_count:
-            gaps = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-            self._gaps.append(gaps + self._values.size)
-        if len(array):
-            data = np.frombuffer(array.buffers()[1], dtype=self._dtype)
-            self._values.add(data[array.offset : array.offset + len(array)])
-
-    def finish(self) -> pa.Array:
-        """The column as one array."""
-        values = self._values.finish()
-        present = None
-        if self._gaps:
-            mask = np.ones(len(values), dtype=np.bool_)
-            mask[np.concatenate(self._gaps)] = False
-            present = pa.array(mask).buffers()[1]
-        return pa.Array.from_buffers(self._kind, len(values), [present, pa.py_buffer(values)])
-
-
-class Chunks:
-    """A column of any other type; a dictionary of few values is kept as one."""
-
-    def __init__(self, kind: pa.DataType) -> None:
-        self._kind = kind
-        self._parts: list[pa.Array] = []
-
-    def add(self, array: pa.Array) -> None:
-        """Add an array of the column's type."""
-        self._parts.append(array)
-
-    def finish(self) -> pa.Array:
-        """The column as one array."""
-        joined = pa.chunked_array(self._parts, self._kind)
-        self._parts.clear()
-        if pa.types.is_dictionary(self._kind):
-            joined = joined.unify_dictionaries()
-        return joined.combine_chunks()
-
-
-def gather(kind: pa.DataType, rows: int | None = None) -> FixedWidth | Chunks:
-    """A way to put together a column of this type."""
-    types = pa.types
-    numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_temporal(kind)
-    if numbers and not types.is_interval(kind):
-        return FixedWidth(kind, rows)
-    return Chunks(kind)
 
 
 class Held:

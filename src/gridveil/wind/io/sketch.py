@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from gridveil.privacy.ledger import Hashes, Sketch, mixed
 from gridveil.wind.io.columns import Kind, is_numeric, is_text, order_values, to_numbers
-from gridveil.wind.io.in_memory import PublicBlock, Store
+from gridveil.wind.io.sealed_records import PublicBlock, Store
 from gridveil.wind.io.source_rows import Layout
 
 _TIME = pa.timestamp("us")

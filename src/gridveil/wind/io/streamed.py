@@ -16,13 +16,8 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.wind.io.columns import Vector, compare_neighbours, to_seconds
-from gridveil.wind.io.in_memory import (
-    Contents,
-    PublicBlock,
-    Span,
-    seal,
-)
 from gridveil.wind.io.read_options import Capacity, capacity_of
+from gridveil.wind.io.sealed_records import Contents, PublicBlock, Span, seal
 from gridveil.wind.io.source_rows import (
     Layout,
     Rows,
