@@ -7,7 +7,7 @@ import pytest
 from conftest import FULL
 
 from gridveil import grid
-from gridveil.grid.model.public_facts import Covariates, covariates
+from gridveil.grid.model.covariates import Covariates, covariates
 from gridveil.grid.restoration import covariate_prior
 from gridveil.grid.restoration.covariate_prior import learn
 from gridveil.grid.restoration.prior import Cells, Noisy, estimate

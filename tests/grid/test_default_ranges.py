@@ -10,8 +10,8 @@ from gridveil.errors import InputError
 from gridveil.grid import read_case
 from gridveil.grid.cases import rts96
 from gridveil.grid.evaluation import evaluate
+from gridveil.grid.model.default_ranges import default_range
 from gridveil.grid.model.network import scaled
-from gridveil.grid.model.public_facts import default_range
 from gridveil.grid.release import plan
 
 

@@ -20,10 +20,10 @@ from gridveil.grid.io import network_suffix
 from gridveil.grid.io.released_columns import CHANGED, lines
 from gridveil.grid.methods.base import Method, Outcome, Prepared, Task
 from gridveil.grid.model.declarations import UNLIMITED_ABOVE, Declared
+from gridveil.grid.model.likely_sizes import likely_sizes
 from gridveil.grid.model.network import Floats, Generators, Network
 from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import Population, take
-from gridveil.grid.model.public_facts import likely_sizes
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.opf.engine import solve_population

@@ -15,9 +15,10 @@ import numpy as np
 
 from gridveil.errors import InputError
 from gridveil.grid.model.declarations import Declared
+from gridveil.grid.model.default_ranges import default_range
+from gridveil.grid.model.likely_sizes import PLACEHOLDER
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
-from gridveil.grid.model.public_facts import PLACEHOLDER, default_range
 from gridveil.grid.model.public_network import check_ranges
 from gridveil.grid.model.sampling import own_models, sample_population
 from gridveil.grid.opf.engine import solve_population

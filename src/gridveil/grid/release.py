@@ -28,10 +28,10 @@ from gridveil.grid.methods.paper import Paper, Unrestored
 from gridveil.grid.model.alphas_by_class import steps_of
 from gridveil.grid.model.checks import refuse, value_problems
 from gridveil.grid.model.declarations import Declared, declared
+from gridveil.grid.model.default_ranges import ranges_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import check_parameters, public_beside
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public_facts import ranges_of
 from gridveil.grid.model.public_network import PublicNetwork, RangeLike, split_parts
 from gridveil.grid.model.release_problem import (
     ReleaseProblem,

@@ -18,10 +18,10 @@ from gridveil.grid.evaluation import parameter_errors
 from gridveil.grid.io import OPTIONS, SUFFIXES
 from gridveil.grid.methods import METHODS, PENALTY
 from gridveil.grid.model.alphas_by_class import steps_of
+from gridveil.grid.model.default_ranges import ranges_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS, public_beside
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public_facts import ranges_of
 from gridveil.grid.model.public_network import PublicNetwork, check_ranges, split_parts
 from gridveil.grid.model.release_problem import neighbours
 from gridveil.grid.model.sampling import default_models, own_models, sample_like, sample_population

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from gridveil.errors import GridveilError
 from gridveil.grid.methods.cost_query import CostQuery
 from gridveil.grid.methods.entries_query import EntriesQuery, NoisyEntries, Parts
+from gridveil.grid.model.covariates import Covariates, covariates
 from gridveil.grid.model.network import Network, unit_for, unit_of
 from gridveil.grid.model.parameters import Parameter
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public_facts import Covariates, covariates
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem, highest_cost
 from gridveil.grid.opf.formulation import Model

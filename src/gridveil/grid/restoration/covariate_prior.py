@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gridveil.grid.model.public_facts import Covariates
+from gridveil.grid.model.covariates import Covariates
 from gridveil.grid.restoration.prior import (
     Blocks,
     Cells,

@@ -20,9 +20,9 @@ from gridveil.errors import InputError, wrong_type
 from gridveil.grid.disclosures import file_words
 from gridveil.grid.io import module_of
 from gridveil.grid.methods.base import TROUBLE
+from gridveil.grid.model.default_ranges import ranges_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
-from gridveil.grid.model.public_facts import ranges_of
 from gridveil.grid.model.public_network import PublicNetwork, RangeLike, split
 from gridveil.grid.model.release_problem import check_writable, highest_cost, sketch_network
 from gridveil.grid.restoration.rounding import decimals_for
