@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gridveil import __version__
-from gridveil.cli.console import QuietOption, counted, out, table
+from gridveil.cli.common_options import QuietOption
+from gridveil.cli.console import counted, out, table
 from gridveil.cli.output_files import VERDICTS, check_output
 from gridveil.errors import InputError
 

@@ -10,44 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gridveil.errors import GridveilError, InputError
+from gridveil.errors import GridveilError
 from gridveil.report.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-
-def no_password(given: str | None) -> str | None:
-    """Refuse the address of a ledger that was given on the command line with its password."""
-    if given is not None and "://" in given:
-        from gridveil.privacy.ledger import Address
-
-        if Address.like(given) and Address(given).has_password:
-            raise InputError(
-                "A password on the command line can be read by everyone on this machine.",
-                remedy="Leave it out of --ledger, and keep it in ~/.pgpass or PGPASSWORD; or put "
-                "the whole address into GRIDVEIL_LEDGER.",
-            )
-    return given
-
-
-LedgerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        help="The ledger's file, or its database: postgresql://USER@HOST/DATABASE. Default: "
-        "GRIDVEIL_LEDGER, else the user's data folder.",
-        callback=no_password,
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")]
 
 _EMOJI = re.compile(r":(?=\S*?:)")  # what could begin a name such as :100:
 _LONG = 40  # letters of a word that may be a path

@@ -14,7 +14,8 @@ from typing import Annotated
 
 import typer
 
-from gridveil.cli.console import QuietOption, out
+from gridveil.cli.common_options import QuietOption
+from gridveil.cli.console import out
 from gridveil.errors import InputError
 
 Say = Callable[[str], None]

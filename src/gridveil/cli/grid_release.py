@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridveil.cli import parsing
-from gridveil.cli.console import (
-    ForceOption,
-    JsonOption,
-    LedgerOption,
-    QuietOption,
-    out,
-    print_json,
-    table,
-)
+from gridveil.cli.common_options import ForceOption, JsonOption, LedgerOption, QuietOption
+from gridveil.cli.console import out, print_json, table
 from gridveil.cli.grid_series import (
     ProtectOption,
     SeriesOption,

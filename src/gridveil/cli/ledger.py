@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridveil.cli import parsing
-from gridveil.cli.console import (
-    JsonOption,
-    LedgerOption,
-    err,
-    no_password,
-    out,
-    plain,
-    print_json,
-)
+from gridveil.cli.common_options import JsonOption, LedgerOption, no_password
+from gridveil.cli.console import err, out, plain, print_json
 from gridveil.cli.ledger_views import By, show_all, show_by, show_one, totals_table
 from gridveil.cli.output_files import EXPORT, PICTURE, check_output
 from gridveil.errors import InputError, show_exact

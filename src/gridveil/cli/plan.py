@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gridveil.cli.console import LedgerOption, QuietOption, out
+from gridveil.cli.common_options import LedgerOption, QuietOption
+from gridveil.cli.console import out
 from gridveil.cli.parsing import AvailabilityOption, LoadingOption, SnapshotOption, SnapshotsOption
 from gridveil.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gridveil.cli.console import ForceOption, JsonOption, QuietOption
+from gridveil.cli.common_options import ForceOption, JsonOption, QuietOption
 from gridveil.cli.release_orders import DryRunOption, YesOption
 from gridveil.cli.release_toml import FILE, read_file, release_command
 

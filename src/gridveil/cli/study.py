@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.console import JsonOption, QuietOption, err, out, plain, print_json
+from gridveil.cli.common_options import JsonOption, QuietOption
+from gridveil.cli.console import err, out, plain, print_json
 from gridveil.cli.parsing import takes
 from gridveil.errors import InputError
 

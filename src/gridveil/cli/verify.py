@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gridveil.cli.console import JsonOption, QuietOption, out, plain, print_json
+from gridveil.cli.common_options import JsonOption, QuietOption
+from gridveil.cli.console import out, plain, print_json
 
 _COLOURS = {"strong": "green", "medium": "yellow", "steps": "bright_black", "weak": "red"}
 """Of the line that says how strong a guarantee is: the colours of the report."""

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridveil.cli.console import (
-    ForceOption,
-    JsonOption,
-    LedgerOption,
-    QuietOption,
-    out,
-    print_json,
-    table,
-)
+from gridveil.cli.common_options import ForceOption, JsonOption, LedgerOption, QuietOption
+from gridveil.cli.console import out, print_json, table
 from gridveil.cli.output_files import REPORT, check_output
 from gridveil.cli.release_orders import (
     DatasetOption,
