@@ -62,7 +62,15 @@ WIND_ORDER = {
         "evaluation",
         "__init__",
     ),
-    "restoration": ("__init__", "passes", "small_problem", "solver", "projection", "restore"),
+    "restoration": (
+        "__init__",
+        "passes",
+        "small_problem",
+        "small_problem_newton",
+        "solver",
+        "projection",
+        "restore",
+    ),
     "io": (
         "__init__",
         "dates",
