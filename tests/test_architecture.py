@@ -104,6 +104,7 @@ WIND_ORDER = {
         "laplace",
         "wpo",
         "tuned_estimate",
+        "tuned_weight_mix",
         "tuned_budget",
         "tuned_distribution",
         "tuned_time_order",

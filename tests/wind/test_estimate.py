@@ -8,7 +8,6 @@ from gridveil.wind.methods.tuned_budget import (
     plan_split,
     public_setting,
     residual_correlation,
-    weight_mix,
 )
 from gridveil.wind.methods.tuned_estimate import (
     estimate_loss,
@@ -16,6 +15,7 @@ from gridveil.wind.methods.tuned_estimate import (
     estimate_weights,
     posterior_loss,
 )
+from gridveil.wind.methods.tuned_weight_mix import weight_mix
 from gridveil.wind.regression import fit_features
 from gridveil.wind.row_blocks import ArrayRows
 

@@ -15,7 +15,7 @@ from gridveil.wind.demo import CAPACITY, demo_records, power_curve
 from gridveil.wind.evaluation import Evaluation, evaluate
 from gridveil.wind.features import RBF, BSpline, Columns, Polynomial
 from gridveil.wind.methods import Laplace, Synthetic, Tuned, Wpo
-from gridveil.wind.methods.tuned_budget import weight_mix
+from gridveil.wind.methods.tuned_weight_mix import weight_mix
 from gridveil.wind.queries import huber
 from gridveil.wind.records import Records, read_records
 from gridveil.wind.regression import fit_features

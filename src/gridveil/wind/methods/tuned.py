@@ -1,7 +1,7 @@
 """Tuned: WPO's idea with a better use of epsilon; the documentation explains each step.
 
-`tuned_budget` chooses the mix of the weights and the shares of epsilon, `tuned_estimate` computes
-the best estimates from the noisy answers.
+`tuned_weight_mix` chooses what is asked of the weights, `tuned_budget` the shares of epsilon;
+`tuned_estimate` computes the best estimates from the noisy answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from gridveil.wind.methods.tuned_budget import (
     expected_error,
     plan_split,
     public_setting,
-    weight_mix,
 )
 from gridveil.wind.methods.tuned_distribution import Levels
 from gridveil.wind.methods.tuned_estimate import (
@@ -55,6 +54,7 @@ from gridveil.wind.methods.tuned_time_order import (
     seed_of,
     shared_draws,
 )
+from gridveil.wind.methods.tuned_weight_mix import weight_mix
 from gridveil.wind.queries import above, ask_records, spread_query, weights_query
 from gridveil.wind.regression import Fit
 from gridveil.wind.restoration.projection import restore_closely
