@@ -1,6 +1,6 @@
 """Alphas that differ by public class: 100 MW for lines of 380 kV, 20 MW for those of 110 kV.
 
-A class is a rule about public facts, as in `declarations`: ``voltage=380``, ``kind=transformer``,
+A class is a rule about public facts, as in `element_rules`: ``voltage=380``, ``kind=transformer``,
 ``area=2``. For short a voltage may be written ``380kV`` and a kind ``line`` or ``transformer``;
 ``others`` are all that no rule before fits. An entry belongs to the first class that fits it. So
 which class an entry is in, and with it how far it may move, is public and the same for neighbours;
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.errors import InputError
-from gridveil.grid.model.declarations import fits
+from gridveil.grid.model.element_rules import fits
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public_facts import public_facts

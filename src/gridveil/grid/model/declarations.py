@@ -1,33 +1,25 @@
 """What an owner declares public of a network that has private parameters.
 
-A part of a parameter: by a rule about public facts (voltage level, kind, name, area), or by a
-number from which ratings count as placeholders for "no limit". A rule never reads a private value.
-That a rating is a placeholder is read from it: so which lines have one is declared public with the
-number.
+A part of a parameter: by a rule about public facts (`element_rules`), or by a number from which
+ratings count as placeholders for "no limit". That a rating is a placeholder is read from it: so
+which lines have one is declared public with the number.
 
-Set points of units.
-
-Ratios of limits: many files have several limits for a line, for durations (20 min), for sides,
-ratings A, B and C. They belong to one asset and are one private number, the capacity. In a release
-each of them is the released capacity times a ratio that the owner declares public, or times 1. A
-ratio is never computed from the limits of the file.
+Set points of units, and ratios of limits (`limit_ratios`).
 """
 
 from __future__ import annotations
 
 import math
-import operator
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.grid.io import Protected, Ratios, Source, module_of
+from gridveil.grid.model.element_rules import fits, usual_form
+from gridveil.grid.model.limit_ratios import read_ratios
 from gridveil.grid.model.network import Bools, Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public_facts import public_facts
@@ -36,24 +28,6 @@ from gridveil.privacy.ledger import PART
 UNLIMITED_ABOVE = "unlimited_above"
 """The statement's key of the rating from which lines have no limit (MW)."""
 _FORMERLY = "unlimited above, MW"  # its key in earlier statements
-
-_TERM = re.compile(r"\s*([a-z_]+)\s*(>=|<=|!=|=|>|<)\s*(\S(?:.*\S)?)\s*")
-_ORDER: dict[str, Callable[[Any, Any], Any]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-_REMEDY = (
-    "Write a fact, a comparison and a value, several with commas: voltage>=220, kind=line, name=A*."
-)
-_DURATION = re.compile(r"(\d+)\s*(s|min|h)")
-_SECONDS = {"s": 1, "min": 60, "h": 3600}
-_EXAMPLE = (
-    'Write "1200s=1.1, 600s=1.2" for durations, "B=1.1, C=1.2" for ratings ("2=1.1, 3=1.2" from '
-    "PSS/E 34 on)."
-)
-_MOST = 10.0
 
 
 @dataclass(frozen=True)
@@ -177,18 +151,6 @@ class Declared:
         return found
 
 
-def fits(rule: str, facts: Mapping[str, NDArray[Any]], table: str) -> Bools:
-    """Which elements a rule fits, by public facts of them.
-
-    Raises
-    ------
-    InputError
-        If the rule can't be read, or is about something that is not known.
-    """
-    held = [_holds(term, facts, table) for term in _parts(rule)]
-    return np.asarray(np.all(held, axis=0))
-
-
 def declared(
     parameters: tuple[str, ...],
     only: str | Mapping[str, str] | None,
@@ -257,7 +219,7 @@ def declared(
         raise InputError(
             "limit_ratios are about capacities, which are not private here.", remedy="Leave it out."
         )
-    read = {name: ",".join(sorted(_term(part) for part in _parts(rules[name]))) for name in rules}
+    read = {name: usual_form(rule) for name, rule in rules.items()}
     above = None if unlimited_above is None else float(unlimited_above)
     factor = None if power_factor is None else float(power_factor)
     return Declared(read, above, bool(public_curves), factor, bool(public_dispatch), ratios)
@@ -274,57 +236,6 @@ def pairs(real: Network, released: Network, name: str, declared: Declared) -> tu
     return ours[entries], theirs[entries]
 
 
-def _parts(rule: Any) -> list[str]:
-    if not isinstance(rule, str):
-        raise InputError("A rule of what is protected is a text.", remedy=_REMEDY)
-    return rule.split(",")
-
-
-def _term(text: str) -> str:
-    """One comparison as it is kept: without spaces, its number in the usual form."""
-    fact, sign, value = _read(text)
-    if sign in _ORDER or fact == "voltage":
-        value = f"{_number(value, text):.10g}"
-    return f"{fact}{sign}{value}"
-
-
-def _read(text: str) -> tuple[str, str, str]:
-    found = _TERM.fullmatch(text)
-    if found is None:
-        raise InputError(f"The rule {text.strip()[:60]!r} can't be read.", remedy=_REMEDY)
-    return found[1], found[2], found[3]
-
-
-def _number(value: str, text: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = np.nan
-    if not np.isfinite(number):
-        raise InputError(f"The rule {text.strip()[:60]!r} needs a number.", remedy=_REMEDY)
-    return number
-
-
-def _holds(term: str, facts: Mapping[str, NDArray[Any]], table: str) -> Bools:
-    fact, sign, value = _read(term)
-    if fact not in facts:
-        raise InputError(
-            f"The rule {term!r} is about {fact}, which is not known of these {table}.",
-            remedy=f"Known of them: {', '.join(facts)}.",
-        )
-    values = facts[fact]
-    if values.dtype.kind == "f":
-        number = _number(value, term)
-        if sign in _ORDER:
-            return np.asarray(_ORDER[sign](values, number), dtype=bool)
-        same: Bools = np.asarray(values == number)
-    elif sign in _ORDER:
-        raise InputError(f"The rule {term!r} compares names.", remedy="Use = or !=.")
-    else:
-        same = np.array([fnmatchcase(str(one), value) for one in values], dtype=bool)
-    return same if sign == "=" else ~same
-
-
 def _stripped(source: Any, parameters: tuple[str, ...], rows: Protected) -> Source | None:
     if not isinstance(source, Source):
         return None
@@ -335,46 +246,6 @@ def _stripped(source: Any, parameters: tuple[str, ...], rows: Protected) -> Sour
         return None
     bare = strip(source.data, parameters, rows)
     return Source(source.kind, bare, parameters, rows, models=source.models)
-
-
-def read_ratios(given: Any) -> dict[str, float]:
-    """Read and check ratios of limits by name; durations are converted to seconds.
-
-    >>> read_ratios("20min=1.1, side2=1.05")
-    {'1200s': 1.1, 'side2': 1.05}
-    """
-    if given is None:
-        return {}
-    if isinstance(given, str):
-        split = [one.partition("=") for one in given.split(",")]
-        pairs: list[tuple[Any, Any]] = [(name, ratio) for name, _, ratio in split]
-    elif isinstance(given, Mapping):
-        pairs = list(given.items())
-    else:
-        raise InputError("limit_ratios are names of limits with a ratio each.", remedy=_EXAMPLE)
-    found: dict[str, float] = {}
-    for name, ratio in pairs:
-        key, value = _limit_name(str(name).strip()), _ratio(ratio)
-        if not key or key in found or not 1 <= value <= _MOST:
-            raise InputError(
-                f"limit_ratios need a name once, and a ratio between 1 and {_MOST:g} for it: a "
-                "capacity is the least of a line's limits.",
-                remedy=_EXAMPLE,
-            )
-        found[key] = value
-    return found
-
-
-def _limit_name(text: str) -> str:
-    duration = _DURATION.fullmatch(text)
-    return f"{int(duration[1]) * _SECONDS[duration[2]]}s" if duration else text
-
-
-def _ratio(given: Any) -> float:
-    try:
-        return float(given)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def _with_set_points(stripped: Source | None, source: object, known: Any) -> Source:
