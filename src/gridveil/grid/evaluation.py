@@ -21,8 +21,8 @@ from gridveil.grid.io import read_case
 from gridveil.grid.methods import PENALTY
 from gridveil.grid.model.alphas_by_class import classes_of
 from gridveil.grid.model.costs import has_curves
-from gridveil.grid.model.declarations import Declared, pairs
-from gridveil.grid.model.network import Network
+from gridveil.grid.model.declarations import Declared
+from gridveil.grid.model.network import Floats, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.release_problem import with_linear_costs
@@ -221,7 +221,7 @@ def evaluate(
             for name, network in controls(released, real, parameters, declared)
         ),
         _inference(real, released, statement, declared),
-        tuple(values_picture(name, *pairs(real, released, name, declared)) for name in parameters),
+        tuple(values_picture(name, *_pairs(real, released, name, declared)) for name in parameters),
         in_ac(None),
         None if outages is None else (secured(population), secured(others)),
         None if outages is None else in_ac(outages),
@@ -238,7 +238,7 @@ def parameter_errors(
     """Errors of every released parameter; with public ranges, how many values were clipped."""
     found = []
     for name in parameters:
-        ours, theirs = pairs(real, released, name, declared or Declared())
+        ours, theirs = _pairs(real, released, name, declared or Declared())
         error = np.abs(theirs - ours)
         range = None if ranges is None else (float(ranges[name][0]), float(ranges[name][1]))
         found.append(
@@ -264,7 +264,7 @@ def _inference(
     names = statement.body["settings"]["parameters"]
     found = []
     for name, one in zip(names, neighbours, strict=True):
-        ours, theirs = pairs(real, released, name, declared)
+        ours, theirs = _pairs(real, released, name, declared)
         found.append(
             infer(
                 name,
@@ -278,6 +278,19 @@ def _inference(
             )
         )
     return tuple(found)
+
+
+def _pairs(
+    real: Network, released: Network, name: str, declared: Declared
+) -> tuple[Floats, Floats]:
+    """The private values of a parameter, and the released ones in their place."""
+    masks = declared.support(real, name)
+    ours, theirs = (
+        np.concatenate([getattr(table, column)[mask] for column, mask in masks.items()])
+        for table in (getattr(network, PARAMETERS[name].table) for network in (real, released))
+    )
+    entries = np.isfinite(ours)
+    return ours[entries], theirs[entries]
 
 
 def _steps(

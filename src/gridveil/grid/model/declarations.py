@@ -20,7 +20,7 @@ from gridveil.errors import InputError
 from gridveil.grid.io import Protected, Ratios, Source, module_of
 from gridveil.grid.model.element_rules import fits, usual_form
 from gridveil.grid.model.limit_ratios import read_ratios
-from gridveil.grid.model.network import Bools, Floats, Network
+from gridveil.grid.model.network import Bools, Network
 from gridveil.grid.model.parameters import PARAMETERS
 from gridveil.grid.model.public_facts import public_facts
 from gridveil.privacy.ledger import PART
@@ -223,17 +223,6 @@ def declared(
     above = None if unlimited_above is None else float(unlimited_above)
     factor = None if power_factor is None else float(power_factor)
     return Declared(read, above, bool(public_curves), factor, bool(public_dispatch), ratios)
-
-
-def pairs(real: Network, released: Network, name: str, declared: Declared) -> tuple[Floats, Floats]:
-    """The private values of a parameter, and the released ones in their place."""
-    masks = declared.support(real, name)
-    ours, theirs = (
-        np.concatenate([getattr(table, column)[mask] for column, mask in masks.items()])
-        for table in (getattr(network, PARAMETERS[name].table) for network in (real, released))
-    )
-    entries = np.isfinite(ours)
-    return ours[entries], theirs[entries]
 
 
 def _stripped(source: Any, parameters: tuple[str, ...], rows: Protected) -> Source | None:
