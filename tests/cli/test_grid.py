@@ -71,7 +71,7 @@ def test_info_proposes_placeholders_and_a_release_says_nothing_of_them(tmp_path)
 
 def test_info_shows_every_note(monkeypatch):
     noted = replace(cases.rts96(), notes=tuple(f"note {place}" for place in range(6)))
-    monkeypatch.setattr("gridveil.cli.parsing.Reading.network", lambda *_: noted)
+    monkeypatch.setattr("gridveil.cli.case_options.Reading.network", lambda *_: noted)
     shown = run("grid", "info", "rts96", "--no-solve").stdout
     assert [shown.count(f"note        note {place}") for place in range(6)] == [1] * 6
     assert "and 3 more" not in shown

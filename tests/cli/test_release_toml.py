@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from gridveil.auditing.triangle_network import triangle_text
 from gridveil.cli import release_toml
 from gridveil.cli.commands import app
-from gridveil.cli.release_orders import parameters_of
+from gridveil.cli.typed_options import parameters_of
 from gridveil.grid.methods import METHODS
 from gridveil.grid.series.options import METHODS as SERIES
 from gridveil.wind.methods import BY_NAME

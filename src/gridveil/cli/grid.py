@@ -10,17 +10,13 @@ import typer
 
 from gridveil.cli import grid_solve_dc as dc
 from gridveil.cli import parsing
+from gridveil.cli.case_options import CaseArgument, Reading, takes
 from gridveil.cli.common_options import JsonOption, QuietOption
 from gridveil.cli.console import out, plain, print_json
 from gridveil.cli.grid_evaluate import evaluate
 from gridveil.cli.grid_release import release
 from gridveil.cli.grid_solve_ac import check_only_dc, solve_ac
 from gridveil.cli.output_files import PARQUET, PICTURE, check_output
-from gridveil.cli.parsing import (
-    CaseArgument,
-    Reading,
-    takes,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

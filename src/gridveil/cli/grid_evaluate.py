@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gridveil.cli.case_options import Reading, takes
 from gridveil.cli.common_options import JsonOption
 from gridveil.cli.console import out, print_json, table
 from gridveil.cli.grid_series import SeriesOption, TimeOption, evaluate_loads
 from gridveil.cli.output_files import REPORT, check_output
-from gridveil.cli.parsing import Reading, takes
 
 if TYPE_CHECKING:
     from gridveil.grid.evaluation import Evaluation

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridveil.cli import parsing
+from gridveil.cli.case_options import CaseArgument, Reading, takes
 from gridveil.cli.common_options import ForceOption, JsonOption, LedgerOption, QuietOption
 from gridveil.cli.grid_series import (
     ProtectOption,
@@ -18,11 +19,6 @@ from gridveil.cli.grid_series import (
     described_series,
     refuse_without,
     series_alpha,
-)
-from gridveil.cli.parsing import (
-    CaseArgument,
-    Reading,
-    takes,
 )
 from gridveil.cli.release_orders import (
     DatasetOption,

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from gridveil.cli import parsing
+from gridveil.cli.case_options import BUILT_IN
 from gridveil.cli.console import out, plain
-from gridveil.cli.parsing import BUILT_IN
-from gridveil.cli.release_orders import DATA, OWNERS, parameters_of
 from gridveil.cli.release_toml import FILE, KINDS, file_text, help_of, release_command
+from gridveil.cli.typed_options import DATA, OWNERS, parameters_of
 from gridveil.errors import InputError, reason
 
 # What is asked, in this order; everything else can be added to the file.

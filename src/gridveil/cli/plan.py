@@ -7,9 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from gridveil.cli.case_options import (
+    AvailabilityOption,
+    LoadingOption,
+    SnapshotOption,
+    SnapshotsOption,
+)
 from gridveil.cli.common_options import LedgerOption, QuietOption
 from gridveil.cli.console import out
-from gridveil.cli.parsing import AvailabilityOption, LoadingOption, SnapshotOption, SnapshotsOption
 from gridveil.errors import InputError
 
 

@@ -1,7 +1,7 @@
 """What both release commands are told, and what they do.
 
 They plan, ask if it is unusual, charge, run, write, and say what it cost. What was typed, but for
-paths and names of the ledger, goes into the statement; `release_toml` keeps it in a file.
+paths and names of the ledger, goes into the statement (`typed_options`).
 
 `Order.carry_out` calls back into its command to plan and to say what was released. An audit may
 listen: whoever calls the commands from Python passes a noise source in click's context,
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from gridveil.cli.console import err, out, plain, print_json, steps
+from gridveil.cli.typed_options import public_part
 from gridveil.errors import InputError, LedgerWarning, PlanWarning, show_exact
 from gridveil.release.options import Methods, described, flags_of
 
@@ -296,48 +297,6 @@ def _kept(inputs: Sequence[Path | str], ledger: Path | str | None) -> list[Path]
     place = ledger_place(ledger)
     files = [one for one in named if os.path.exists(one)]  # the others are names of built-in cases
     return [*files, place] if isinstance(place, Path) else files
-
-
-# -- what was typed ------------------------------------------------------------------------------
-
-DATA = "data"
-# Said on the command line each time, and no part of what is released.
-_SPOKEN = ("help", "yes", "dry_run", "json", "quiet", "force")
-OWNERS = (
-    *(DATA, "output", "ledger", "dataset", "distinct", "population", "series"),
-    *("snapshot", "snapshots", "contingencies"),
-)
-"""The owner's own: paths, and names in the ledger. The rest goes into the statement."""
-
-
-def parameters_of(command: Any) -> dict[str, Any]:
-    """The command's parameters by their keys in a file: ``range`` for ``--range``."""
-    found = {}
-    for one in command.params:
-        key = DATA if one.param_type_name == "argument" else _key(one)
-        if key not in _SPOKEN:
-            found[key] = one
-    return found
-
-
-def _key(option: Any) -> str:
-    long = next(text for text in option.opts if text.startswith("--"))
-    return str(long.removeprefix("--").replace("-", "_"))
-
-
-def public_part(kind: str, context: Any) -> dict[str, Any]:
-    """What was typed for a release, without what is the owner's own: paths and ledger names."""
-    found: dict[str, Any] = {"kind": kind}
-    for name, one in parameters_of(context.command).items():
-        source = context.get_parameter_source(one.name)
-        if name not in OWNERS and source is not None and source.name == "COMMANDLINE":
-            found[name] = context.params[one.name]
-    return as_single(found)
-
-
-def as_single(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists of one value as that value: it reads better, and means the same."""
-    return {n: v[0] if isinstance(v, list) and len(v) == 1 else v for n, v in values.items()}
 
 
 # -- options of the methods ----------------------------------------------------------------------

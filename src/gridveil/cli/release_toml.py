@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gridveil.cli.commands import Command
-from gridveil.cli.release_orders import DATA, as_single, parameters_of
+from gridveil.cli.typed_options import DATA, as_single, parameters_of
 from gridveil.errors import InputError, reason
 
 KINDS = ("wind", "grid")

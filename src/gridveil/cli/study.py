@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gridveil.cli.case_options import takes
 from gridveil.cli.common_options import JsonOption, QuietOption
 from gridveil.cli.console import err, out, plain, print_json
-from gridveil.cli.parsing import takes
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
