@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from gridveil import grid, wind
 from gridveil.cli.commands import app
 from gridveil.errors import InputError, LedgerError, LedgerRefused, LedgerWarning
-from gridveil.grid.model.release_problem import sketch_network
+from gridveil.grid.model.sketch import sketch_network
 from gridveil.privacy.ledger import Ledger, Terms
 from gridveil.privacy.ledger.identity import SIZE, Sketch, mixed
 

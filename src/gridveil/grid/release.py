@@ -38,10 +38,10 @@ from gridveil.grid.model.release_problem import (
     check_generation,
     check_writable,
     neighbours,
-    sketch_network,
     with_linear_costs,
 )
 from gridveil.grid.model.sampling import check_models
+from gridveil.grid.model.sketch import sketch_network
 from gridveil.grid.opf.ac.engine import AcSolutions, solve_ac
 from gridveil.grid.opf.engine import Solutions, solve_population
 from gridveil.grid.report import (

@@ -1,14 +1,7 @@
-"""What a release is about, from public data: private parameters, neighbours and models.
-
-**The fingerprint** of a network is of its topology and reactances: without names, in which some
-people write ratings, and without the order of elements. A network that was renamed, or written in
-another format, is the same one. A branch is known by its reactance and those of its neighbours at
-either end, to the three digits that are published whatever is private.
-"""
+"""What a release is about, from public data: private parameters, neighbours and models."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -16,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridveil.errors import InputError
-from gridveil.grid.io import coarse, module_of
+from gridveil.grid.io import module_of
 from gridveil.grid.model.alphas_by_class import by_class
 from gridveil.grid.model.declarations import Declared
 from gridveil.grid.model.network import Network
@@ -26,7 +19,6 @@ from gridveil.grid.model.public_facts import public_facts
 from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.privacy.adjacency import RELATIVE, Adjacency
 from gridveil.privacy.exact_numbers import Exact
-from gridveil.privacy.ledger import Sketch
 from gridveil.privacy.sealed import Range
 
 if TYPE_CHECKING:
@@ -302,33 +294,6 @@ def highest_cost(public: PublicNetwork, models: Population) -> float:
         slope = np.maximum(slope, float(public.ranges["cost"].high))
     factor = 1.0 if models.cost_factor is None else models.cost_factor.max(0)
     return float((slope * factor)[units.in_service].max(initial=0.0))
-
-
-_BASE = 100.0  # MVA: files of one network may be on different bases
-
-
-def sketch_network(public: PublicNetwork) -> Sketch:
-    """The sketch of a network's branches, each with its neighbours."""
-    branches = public.branches
-    published = coarse(branches.reactance)
-    reactance = [f"{value:.3g}" for value in published * (_BASE / public.base_mva)]
-    ends = list(zip(branches.from_bus.tolist(), branches.to_bus.tolist(), strict=True))
-    at: dict[int, list[int]] = {}
-    for branch, pair in enumerate(ends):
-        for bus in set(pair):
-            at.setdefault(bus, []).append(branch)
-    rows = []
-    for branch, pair in enumerate(ends):
-        around = sorted(
-            " ".join(sorted(reactance[other] for other in at[bus] if other != branch))
-            for bus in pair
-        )
-        rows.append(_hash(" | ".join([reactance[branch], *around])))
-    return Sketch.of("network", [np.array(rows, dtype=np.uint64)])
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def check_writable(public: PublicNetwork) -> None:

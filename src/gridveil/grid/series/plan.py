@@ -24,7 +24,8 @@ from gridveil.grid.model.default_ranges import ranges_of
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.public_network import PublicNetwork, RangeLike, split
-from gridveil.grid.model.release_problem import check_writable, highest_cost, sketch_network
+from gridveil.grid.model.release_problem import check_writable, highest_cost
+from gridveil.grid.model.sketch import sketch_network
 from gridveil.grid.restoration.rounding import decimals_for
 from gridveil.grid.series.budget import TYPICAL, planned
 from gridveil.grid.series.clock import check_block
