@@ -78,6 +78,7 @@ WIND_ORDER = {
         "read_options",
         "files",
         "sources",
+        "layout",
         "source_rows",
         "growing_columns",
         "sealed_records",

@@ -26,6 +26,7 @@ from gridveil.wind.io.columns import (
 )
 from gridveil.wind.io.dates import check_format
 from gridveil.wind.io.in_memory import hold
+from gridveil.wind.io.layout import Layout, read_layout
 from gridveil.wind.io.read_options import (
     Capacity,
     CsvStyle,
@@ -35,7 +36,7 @@ from gridveil.wind.io.read_options import (
 )
 from gridveil.wind.io.sealed_records import Columns, Contents, Span, Store
 from gridveil.wind.io.sketch import sketch_rows
-from gridveil.wind.io.source_rows import Layout, Tally, read_layout
+from gridveil.wind.io.source_rows import Tally
 from gridveil.wind.io.sources import Source, open_source
 from gridveil.wind.io.streamed import stream as stream_records
 from gridveil.wind.io.writers import (

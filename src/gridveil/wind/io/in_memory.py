@@ -19,15 +19,10 @@ from gridveil.wind.io.columns import (
     to_seconds,
 )
 from gridveil.wind.io.growing_columns import Growing, gather
+from gridveil.wind.io.layout import Layout
 from gridveil.wind.io.read_options import Capacity, capacity_of
 from gridveil.wind.io.sealed_records import Contents, PublicBlock, Span, seal
-from gridveil.wind.io.source_rows import (
-    Layout,
-    Rows,
-    Tally,
-    normalise,
-    read_once,
-)
+from gridveil.wind.io.source_rows import Rows, Tally, normalise, read_once
 from gridveil.wind.io.sources import BLOCK, Piece, Source
 
 

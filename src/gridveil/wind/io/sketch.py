@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from gridveil.privacy.ledger import Hashes, Sketch, mixed
 from gridveil.wind.io.columns import Kind, is_numeric, is_text, order_values, to_numbers
+from gridveil.wind.io.layout import Layout
 from gridveil.wind.io.sealed_records import PublicBlock, Store
-from gridveil.wind.io.source_rows import Layout
 
 _TIME = pa.timestamp("us")
 _TYPES = {"number": pa.float64(), "time": _TIME, "zoned time": pa.timestamp("us", "UTC")}

@@ -16,16 +16,10 @@ from numpy.typing import NDArray
 
 from gridveil.errors import InputError
 from gridveil.wind.io.columns import Vector, compare_neighbours, to_seconds
+from gridveil.wind.io.layout import Layout
 from gridveil.wind.io.read_options import Capacity, capacity_of
 from gridveil.wind.io.sealed_records import Contents, PublicBlock, Span, seal
-from gridveil.wind.io.source_rows import (
-    Layout,
-    Rows,
-    Tally,
-    complete_rows,
-    normalise,
-    read_once,
-)
+from gridveil.wind.io.source_rows import Rows, Tally, complete_rows, normalise, read_once
 from gridveil.wind.io.sources import Piece, Source
 
 

@@ -30,9 +30,9 @@ from gridveil.wind.io.columns import (
     to_numbers,
 )
 from gridveil.wind.io.growing_columns import Growing
+from gridveil.wind.io.layout import Layout
 from gridveil.wind.io.read_options import CsvStyle
 from gridveil.wind.io.sealed_records import Store
-from gridveil.wind.io.source_rows import Layout
 from gridveil.wind.io.sources import BLOCK
 
 Released = Callable[[], Iterator[Vector]]
