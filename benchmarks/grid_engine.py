@@ -35,7 +35,8 @@ from gridveil.grid.opf.batch_simplex import applies, solve_together  # noqa: E40
 from gridveil.grid.opf.certificates import certify  # noqa: E402
 from gridveil.grid.opf.engine import solve_population  # noqa: E402
 from gridveil.grid.opf.formulation import Settings  # noqa: E402
-from gridveil.grid.opf.highs import LinearModel, Outcome, add_all, solve_lazily  # noqa: E402
+from gridveil.grid.opf.highs import LinearModel  # noqa: E402
+from gridveil.grid.opf.lazy_rows import Outcome, add_all, solve_lazily  # noqa: E402
 from gridveil.grid.opf.quadratic import QuadraticModel  # noqa: E402
 from gridveil.grid.opf.workers import formulate  # noqa: E402
 

@@ -16,7 +16,7 @@ from gridveil import grid
 from gridveil.errors import ReleaseAborted
 from gridveil.grid.methods.cost_query import CostQuery
 from gridveil.grid.opf import fallbacks as ladder
-from gridveil.grid.opf.highs import Outcome, without_numbers
+from gridveil.grid.opf.lazy_rows import Outcome, without_numbers
 from gridveil.grid.release import GridRelease
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.oracle import Oracle

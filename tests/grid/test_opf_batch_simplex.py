@@ -16,7 +16,8 @@ from gridveil.grid.opf.certificates import certify
 from gridveil.grid.opf.columns import Slack
 from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.opf.formulation import Formulation, Settings
-from gridveil.grid.opf.highs import LinearModel, solve_lazily
+from gridveil.grid.opf.highs import LinearModel
+from gridveil.grid.opf.lazy_rows import solve_lazily
 from gridveil.grid.opf.workers import formulate
 
 MODELS = [{}, {"model": "relaxed", "slack_price": 40.0}, {"model": "relaxed", "slack_price": 1e4}]

@@ -18,7 +18,8 @@ from gridveil.grid.opf.columns import Slack
 from gridveil.grid.opf.engine import Status, solve_population
 from gridveil.grid.opf.flows import Flows
 from gridveil.grid.opf.formulation import Formulation
-from gridveil.grid.opf.highs import LinearModel, Outcome, Way, solve_lazily, without_numbers
+from gridveil.grid.opf.highs import LinearModel, Way
+from gridveil.grid.opf.lazy_rows import Outcome, solve_lazily, without_numbers
 
 seeds = st.integers(0, 10_000)
 FEW = settings(max_examples=25)

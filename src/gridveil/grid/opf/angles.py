@@ -1,9 +1,9 @@
 """The sparse form of the linear models, with the angle of every bus as a column.
 
-The other form (see `highs`) has one dense row of the PTDF for each branch near its limit: few rows,
-unless many branches are near their limits. Here all rows are present, and all are sparse. Flows are
-`b (theta_from - theta_to)`, and one balance for each bus except the references ties the angles to
-the columns:
+The other form (see `lazy_rows`) has one dense row of the PTDF for each branch near its limit: few
+rows, unless many branches are near their limits. Here all rows are present, and all are sparse.
+Flows are `b (theta_from - theta_to)`, and one balance for each bus except the references ties the
+angles to the columns:
 
     (A' diag(b) A theta)_i = what the columns inject at bus i,
 
@@ -21,17 +21,8 @@ from numpy.typing import NDArray
 from scipy.sparse import block_array, csr_array, diags_array, hstack
 
 from gridveil.grid.opf.formulation import Batch, Formulation
-from gridveil.grid.opf.highs import (
-    TOLERANCE,
-    Answer,
-    Outcome,
-    Rows,
-    Solver,
-    Way,
-    outcome_of,
-    quiet,
-    without_numbers,
-)
+from gridveil.grid.opf.highs import Way, outcome_of, quiet
+from gridveil.grid.opf.lazy_rows import TOLERANCE, Answer, Outcome, Rows, Solver, without_numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.opf.formulation import Batch, Formulation
-from gridveil.grid.opf.highs import Answer, Outcome
+from gridveil.grid.opf.lazy_rows import Answer, Outcome
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.opf.formulation import FAR, Batch, Formulation
-from gridveil.grid.opf.highs import Answer
+from gridveil.grid.opf.lazy_rows import Answer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

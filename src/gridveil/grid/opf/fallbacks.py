@@ -18,12 +18,11 @@ from gridveil.grid.opf.angles import AngleModel, fits, size
 from gridveil.grid.opf.batch_simplex import applies, solve_together
 from gridveil.grid.opf.certificates import Certified, certify, polished
 from gridveil.grid.opf.formulation import Batch, Formulation
-from gridveil.grid.opf.highs import (
+from gridveil.grid.opf.highs import LinearModel, Way
+from gridveil.grid.opf.lazy_rows import (
     Answer,
-    LinearModel,
     Outcome,
     Solver,
-    Way,
     add_all,
     solve_lazily,
     without_numbers,

@@ -1,8 +1,8 @@
 """Models with quadratic costs, solved by Clarabel's interior point with only the rows they need.
 
 `min 1/2 x'Px + q'x` s.t. `Ax + s = b`, `s` zero (balances) or not below zero (bounds and branch
-rows). An interior point does not warm-start, but with the branch rows added lazily (see `highs`)
-the programme has no more than the generators' columns and a handful of dense rows.
+rows). An interior point does not warm-start, but with the branch rows added lazily (see
+`lazy_rows`) the programme has no more than the generators' columns and a handful of dense rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csc_matrix, csr_array, eye_array, vstack
 
 from gridveil.grid.opf.formulation import Batch, Formulation
-from gridveil.grid.opf.highs import NEGLIGIBLE, Answer, Outcome, Rows, Solver, without_numbers
+from gridveil.grid.opf.highs import NEGLIGIBLE
+from gridveil.grid.opf.lazy_rows import Answer, Outcome, Rows, Solver, without_numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
