@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gridveil.grid.opf.angles import AngleModel, fits, size
 from gridveil.grid.opf.batch_simplex import applies, solve_together
-from gridveil.grid.opf.certificates import Certified, certify, polished
+from gridveil.grid.opf.certificates import Certified, certify
 from gridveil.grid.opf.formulation import Batch, Formulation
 from gridveil.grid.opf.highs import LinearModel, Way
 from gridveil.grid.opf.lazy_rows import (
@@ -27,6 +27,7 @@ from gridveil.grid.opf.lazy_rows import (
     solve_lazily,
     without_numbers,
 )
+from gridveil.grid.opf.polishing import polished
 from gridveil.grid.opf.quadratic import InteriorWay, QuadraticModel
 
 Ints = NDArray[np.int64]
