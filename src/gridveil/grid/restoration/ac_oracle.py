@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from gridveil.grid.io.substitutes import REACTIVE
 from gridveil.grid.model.population import Population, take
 from gridveil.grid.model.release_problem import ReleaseProblem
-from gridveil.grid.opf.ac.check import AcModel, misses
+from gridveil.grid.opf.ac.check import misses
 from gridveil.grid.opf.ac.engine import AcModels
+from gridveil.grid.opf.ac.model import AcModel
 from gridveil.grid.opf.ac.numbers import AcNumbers, ac_numbers
 from gridveil.grid.opf.ac.programme import Answer, Programme, operating_point
 from gridveil.grid.opf.ac.secured import LEAST, QUICK, Security

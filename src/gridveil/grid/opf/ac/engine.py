@@ -24,7 +24,8 @@ from gridveil.grid.io.substitutes import ENDLESS_MW
 from gridveil.grid.model.network import Network
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.two_ports import to_complex
-from gridveil.grid.opf.ac.check import SERVED, AcModel, AcPoint, Misses, flows, misses
+from gridveil.grid.opf.ac.check import SERVED, Misses, flows, misses
+from gridveil.grid.opf.ac.model import AcModel, AcPoint
 from gridveil.grid.opf.ac.numbers import AcNumbers, Floats, ac_numbers
 from gridveil.grid.opf.ac.programme import Answer, Programme, operating_point
 from gridveil.grid.opf.ac.secured import Security

@@ -29,7 +29,7 @@ from scipy.sparse.linalg import lsqr
 from gridveil.errors import InputError
 from gridveil.grid.model.costs import cost_at
 from gridveil.grid.model.two_ports import Complex, to_complex
-from gridveil.grid.opf.ac.check import AcModel, AcPoint
+from gridveil.grid.opf.ac.model import AcModel, AcPoint
 from gridveil.grid.opf.ac.numbers import AcNumbers, Floats
 
 _SETTINGS: dict[str, Any] = {

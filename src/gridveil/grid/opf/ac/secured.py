@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.grid.model.two_ports import to_complex
-from gridveil.grid.opf.ac.check import AcModel, misses
+from gridveil.grid.opf.ac.check import misses
+from gridveil.grid.opf.ac.model import AcModel
 from gridveil.grid.opf.ac.numbers import AcNumbers, Floats
 from gridveil.grid.opf.ac.programme import Answer, Programme, operating_point
 from gridveil.grid.opf.outages import Contingencies
