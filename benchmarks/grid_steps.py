@@ -41,7 +41,8 @@ from gridveil.grid.methods import base, certified
 from gridveil.grid.model_comparison import Reference
 from gridveil.grid.restoration.congestion_relief import Relieved
 from gridveil.grid.restoration.covariate_prior import Learned, foretell
-from gridveil.grid.restoration.prior import Cells, Estimate, Noisy, estimate
+from gridveil.grid.restoration.learned_prior import Estimate, estimate
+from gridveil.grid.restoration.likelihood_cells import Cells, Noisy
 from gridveil.grid.restoration.project import in_dc
 from gridveil.privacy.ledger import Ledger
 

@@ -10,7 +10,8 @@ from gridveil import grid
 from gridveil.grid.model.covariates import Covariates, covariates
 from gridveil.grid.restoration import covariate_prior
 from gridveil.grid.restoration.covariate_prior import learn
-from gridveil.grid.restoration.prior import Cells, Noisy, estimate
+from gridveil.grid.restoration.learned_prior import estimate
+from gridveil.grid.restoration.likelihood_cells import Cells, Noisy
 
 SEEDS = range(10) if FULL else range(3)
 LOW, HIGH = 1.0, 10_000.0

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sizes import FULL
 
-from gridveil.grid.restoration import prior
-from gridveil.grid.restoration.prior import Blocks, estimate
+from gridveil.grid.restoration import learned_prior
+from gridveil.grid.restoration.learned_prior import Blocks, estimate
 
 RATINGS = np.array([105.0, 240.0, 300.0, 360.0])
 SEEDS = range(20) if FULL else range(3)
@@ -62,8 +62,8 @@ def test_values_with_nothing_in_common_lose_little(kind, scale):
 
 def test_a_coarse_grid_would_lose_much(monkeypatch):
     # Control: with few points, also where there are no values, the test above fails.
-    monkeypatch.setattr(prior, "_APART", np.inf)
-    monkeypatch.setattr(prior, "_MOST_POINTS", 2_000)
+    monkeypatch.setattr(learned_prior, "_APART", np.inf)
+    monkeypatch.setattr(learned_prior, "_MOST_POINTS", 2_000)
     raw, better = error(SPREAD["far"], 120, 0.3)
     assert better > 1.5 * raw
 
@@ -128,7 +128,7 @@ def test_noise_that_drowns_everything_leaves_what_is_in_common():
 def test_running_sums_are_those_of_the_matrix(scale):
     rng = np.random.default_rng(0)
     values = np.r_[rng.uniform(0, 100, 40), rng.uniform(150, 180, 10)]
-    even = prior._Even(values, scale)
+    even = learned_prior._Even(values, scale)
     dense = np.exp(-np.abs(values[:, None] - even.points) / scale)
     near = {"rel": 1e-5, "abs": 1e-6}
     for _ in range(3):

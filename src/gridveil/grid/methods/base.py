@@ -29,8 +29,9 @@ from gridveil.grid.model.release_problem import ReleaseProblem, highest_cost
 from gridveil.grid.opf.formulation import Model
 from gridveil.grid.opf.outages import Contingencies
 from gridveil.grid.restoration.covariate_prior import learn
+from gridveil.grid.restoration.learned_prior import Estimate
+from gridveil.grid.restoration.likelihood_cells import Noisy
 from gridveil.grid.restoration.master import Unsolved
-from gridveil.grid.restoration.prior import Estimate, Noisy
 from gridveil.grid.restoration.rounding import Rounding, decimals_for
 from gridveil.privacy.account import Account
 from gridveil.privacy.sealed import Sealed

@@ -36,9 +36,9 @@ from gridveil.grid.opf.outages import (
 )
 from gridveil.grid.restoration.ac_serving import serve_in_ac
 from gridveil.grid.restoration.congestion_relief import LEAST, relieve
+from gridveil.grid.restoration.learned_prior import Estimate
 from gridveil.grid.restoration.master import Aim, Total, Unsolved
 from gridveil.grid.restoration.oracle import LARGE
-from gridveil.grid.restoration.prior import Estimate
 from gridveil.grid.restoration.project import Drawn, in_dc
 from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.release.options import Within, flag, flagged, numbers, option, share

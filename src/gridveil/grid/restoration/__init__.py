@@ -2,7 +2,8 @@
 
 - `oracle`, `ac_oracle`: costs and shortfalls of public models at released values, and their slopes;
 - `master`: the small problems in the released values that cuts are added to;
-- `prior`, `covariate_prior`: better estimates of noisy entries, from what they have in common;
+- `learned_prior`, `covariate_prior`: better estimates of noisy entries, from what they have in
+  common, the second by `likelihood_cells`;
 - `congestion_relief`: estimates of capacities without congestion that is likely their own error;
 - `project`: the nearest values that serve every model (method "certified"); `ac_serving` moves
   them on until they do so in AC;

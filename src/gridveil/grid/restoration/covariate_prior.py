@@ -5,7 +5,7 @@ says much about its value. How much is learned here from the noisy values themse
 epsilon. Several experts each make a prior for every entry:
 
 - ``even``: all cells are equally likely;
-- ``all``: the distribution of all entries, as in `prior`;
+- ``all``: the distribution of all entries, as in `learned_prior`;
 - ``class``: the distribution of the entries of its class (kind and voltage);
 - ``line``: a robust linear regression on covariates, with the learned distribution of its
   residuals;
@@ -17,7 +17,7 @@ epsilon. Several experts each make a prior for every entry:
 from the other folds only: an entry that helped to predict itself would be pulled towards its own
 noise. The weight of each expert is learned by expectation maximisation, from how likely it makes
 the noisy values of folds that it did not learn from. If covariates say nothing, ``all`` gets the
-weight, and the estimates are nearly those of `prior`.
+weight, and the estimates are nearly those of `learned_prior`.
 
 Folds follow the order of the entries and not chance, so nothing here draws random numbers.
 """
@@ -32,15 +32,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gridveil.grid.model.covariates import Covariates
-from gridveil.grid.restoration.prior import (
-    Blocks,
-    Cells,
-    Estimate,
-    Noisy,
-    doubtful,
-    estimate,
-    learned,
-)
+from gridveil.grid.restoration.learned_prior import Blocks, Estimate, doubtful, estimate, learned
+from gridveil.grid.restoration.likelihood_cells import Cells, Noisy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -151,7 +144,7 @@ def foretell(cells: Cells, likely: Floats, known: Covariates) -> tuple[Floats, d
 
 
 def _alone(noisy: Noisy, catalogue: Sequence[float]) -> Estimate:
-    """Estimate too few entries for experts with `prior` alone."""
+    """Estimate too few entries for experts with `learned_prior` alone."""
     if not noisy.logarithms:
         return estimate(noisy.values, float(noisy.scale.max()), noisy.low, noisy.high, catalogue)
     low, high = np.log(noisy.low), np.log(noisy.high)
