@@ -27,8 +27,8 @@ from gridveil.grid.model.public_network import PublicNetwork
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.master import Unsolved
 from gridveil.grid.restoration.oracle import Oracle
-from gridveil.grid.restoration.paper_capacity import Matched
 from gridveil.grid.restoration.paper_steps import Matcher
+from gridveil.grid.restoration.paper_task import Matched
 from gridveil.privacy.exact_numbers import Exact, exact
 from gridveil.release.options import OneOf, Within, no_meaning, option
 

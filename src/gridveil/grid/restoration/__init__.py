@@ -9,6 +9,6 @@
   them on until they do so in AC;
 - `paper_steps`: values whose costs agree with noisy ones (method "paper"), by convex-concave
   steps; `paper_capacity` does it for capacities, from many starting points; `paper_programme`
-  is the linear programme of both;
+  is the linear programme of both, and `paper_task` the problem that they solve;
 - `paper_exact`: the same by branch and bound, proved, with `paper_relaxation` and `paper_bilevel`.
 """

@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from gridveil.grid.model.population import Population
 from gridveil.grid.model.release_problem import ReleaseProblem
 from gridveil.grid.restoration.master import Aim, Cuts, Unsolved, nearest
-from gridveil.grid.restoration.paper_capacity import Holding, Matched, MatchingTask, Point, starts
+from gridveil.grid.restoration.paper_capacity import Holding
 from gridveil.grid.restoration.paper_programme import GrowingProgramme
+from gridveil.grid.restoration.paper_task import Matched, MatchingTask, Point, starts
 
 Floats = NDArray[np.float64]
 
