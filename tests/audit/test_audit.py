@@ -9,18 +9,9 @@ import pytest
 from support.audited import SIZES, broken_audit, shifted, sound_audit
 
 from gridveil.auditing.attacks import values
-from gridveil.auditing.audits import (
-    FALSE_ALARM,
-    Frequency,
-    Pair,
-    Repeat,
-    Sizes,
-    Support,
-    Verdict,
-    run_audits,
-    show_confidence,
-    worst_pair,
-)
+from gridveil.auditing.checks import Frequency, Pair, Repeat, Sizes, Support, worst_pair
+from gridveil.auditing.runner import FALSE_ALARM, run_audits
+from gridveil.auditing.verdicts import Verdict, show_confidence
 
 
 def test_a_claim_that_holds_is_consistent():

@@ -14,12 +14,14 @@ import pytest
 from support.sizes import FULL
 from typer.testing import CliRunner
 
-from gridveil.auditing import audits
+from gridveil.auditing import runner
 from gridveil.auditing.attacks import values
-from gridveil.auditing.audits import FALSE_ALARM, Frequency, Pair, Sizes
 from gridveil.auditing.catalogue import AUDITS, FULL_ONLY, matching
+from gridveil.auditing.checks import Frequency, Pair, Sizes
 from gridveil.auditing.mechanisms import ALPHA, _adjacency, _one, _sealed
+from gridveil.auditing.runner import FALSE_ALARM
 from gridveil.auditing.scratch_ledgers import account_with
+from gridveil.auditing.verdicts import NotRun
 from gridveil.cli.commands import app
 from gridveil.errors import InputError
 from gridveil.privacy.mechanisms import laplace
@@ -111,7 +113,7 @@ def test_a_broken_claim_is_exit_code_1(monkeypatch, tmp_path):
 
 
 def test_what_is_not_run_is_neither_broken_nor_consistent(monkeypatch, tmp_path):
-    left_out = audits.NotRun("left-out", "replay", "a package is not installed")
+    left_out = NotRun("left-out", "replay", "a package is not installed")
     monkeypatch.setitem(AUDITS, "left-out", lambda: left_out)
     path = tmp_path / "audit.json"
     result = run("--only", "left-out", "--json", path)
@@ -125,7 +127,7 @@ def test_what_is_not_run_is_neither_broken_nor_consistent(monkeypatch, tmp_path)
 
 
 def test_bad_input_is_named_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(audits, "run_audits", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(runner, "run_audits", lambda *_, **__: pytest.fail("it ran"))
     assert run("--only", "nothing").exit_code == 2
     assert run("--json", tmp_path / "nowhere" / "x.json").exit_code == 2
     with pytest.raises(InputError, match="There is no audit 'nothing'"):

@@ -15,11 +15,12 @@ import pytest
 import typer
 from support.making import make_account
 
-from gridveil.auditing.audits import NotRun, Sizes
+from gridveil.auditing.checks import Sizes
 from gridveil.auditing.command_runs import Command, ledger_rows, listened, run_command
 from gridveil.auditing.file_replays import Twins, installed, replays
 from gridveil.auditing.transcript import Recorder
 from gridveil.auditing.transcript_audits import Replay
+from gridveil.auditing.verdicts import NotRun
 from gridveil.auditing.wind_files import POWER, command, csv_text
 from gridveil.privacy.ledger import Ledger
 from gridveil.privacy.noise import SecureNoise

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from gridveil.auditing.audits import Sizes
+from gridveil.auditing.checks import Sizes
 from gridveil.auditing.ledger import Composition, Spending, _open_ledger, composed
 
 SIZES = Sizes(20, 20)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.theory import theory
 
-from gridveil.auditing.audits import Sizes
+from gridveil.auditing.checks import Sizes
 from gridveil.auditing.scratch_ledgers import account_with
 from gridveil.auditing.transcript import (
     Departure,

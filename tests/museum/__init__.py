@@ -4,8 +4,8 @@
 the documentation; see ``__main__``.
 """
 
-from gridveil.auditing.audits import FALSE_ALARM
 from gridveil.auditing.catalogue import AUDITS
+from gridveil.auditing.runner import FALSE_ALARM
 from museum.boundary import BOUNDARY
 from museum.draws import DRAWS
 from museum.files import FILES

@@ -16,7 +16,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from gridveil.auditing.audits import show_confidence
+from gridveil.auditing.verdicts import show_confidence
 from museum import ERROR, MUSEUM
 from museum.control import same
 

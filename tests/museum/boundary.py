@@ -12,7 +12,7 @@ import numpy as np
 from grid.making import tables, write_case
 
 from gridveil.auditing.attacks import values
-from gridveil.auditing.audits import Frequency
+from gridveil.auditing.checks import Frequency
 from gridveil.auditing.scratch_ledgers import account_with
 from gridveil.auditing.transcript_audits import Ratio, Replay
 from gridveil.errors import InputError

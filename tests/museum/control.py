@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from gridveil.auditing.audits import Audit, Pair, Sizes
+from gridveil.auditing.checks import Pair, Sizes
+from gridveil.auditing.verdicts import Audit
 from gridveil.errors import NotPrivateWarning
 from gridveil.privacy.account import Account, study_account
 from gridveil.privacy.adjacency import Adjacency

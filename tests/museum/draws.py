@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from gridveil.auditing.attacks import atoms, laplace_ratio, linear, values
-from gridveil.auditing.audits import Frequency, Repeat, Support
+from gridveil.auditing.checks import Frequency, Repeat, Support
 from gridveil.privacy.mechanisms import laplace
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Range, seal

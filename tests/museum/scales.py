@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from gridveil import wind
 from gridveil.auditing.attacks import atoms, values
-from gridveil.auditing.audits import Frequency
+from gridveil.auditing.checks import Frequency
 from gridveil.grid.series.clock import Clock
 from gridveil.grid.series.queries import Frame, all_queries
 from gridveil.privacy.mechanisms import laplace

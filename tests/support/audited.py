@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from gridveil.auditing.attacks import values
-from gridveil.auditing.audits import Frequency, Pair, Sizes
+from gridveil.auditing.checks import Frequency, Pair, Sizes
 
 SIZES = Sizes(4_000, 8_000)
 

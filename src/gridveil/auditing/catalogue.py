@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gridveil.auditing import grid, wind
-from gridveil.auditing.audits import Audit
 from gridveil.auditing.grid_files import GRID_FILES, SLOW_FILES
 from gridveil.auditing.grid_series import SERIES
 from gridveil.auditing.ledger import LEDGER_AUDITS
 from gridveil.auditing.mechanisms import MECHANISMS
+from gridveil.auditing.verdicts import Audit
 from gridveil.auditing.wind_files import WIND_FILES
 from gridveil.auditing.wind_tables import WIND_TABLES
 from gridveil.errors import InputError

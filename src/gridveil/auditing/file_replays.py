@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from gridveil.auditing.audits import Audit, NotRun, Sizes
+from gridveil.auditing.checks import Sizes
 from gridveil.auditing.command_runs import Command
 from gridveil.auditing.transcript import Outcome, Run
 from gridveil.auditing.transcript_audits import Replay
+from gridveil.auditing.verdicts import Audit, NotRun
 from gridveil.privacy.noise import SecureNoise
 
 Write = Callable[[Path], None]

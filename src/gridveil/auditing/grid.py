@@ -17,13 +17,14 @@ from scipy.stats import ks_2samp
 
 from gridveil import grid
 from gridveil.auditing.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
-from gridveil.auditing.audits import Audit, Frequency, Pair, Sizes
 from gridveil.auditing.bundle_bytes import bundle_parts
+from gridveil.auditing.checks import Frequency, Pair, Sizes
 from gridveil.auditing.file_replays import installed
 from gridveil.auditing.scratch_ledgers import EPSILON, LOUD, MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Outcome, Values
 from gridveil.auditing.transcript_audits import Ratio, Replay, likelihood_pair, worst_neighbours
 from gridveil.auditing.triangle_secrets import SECRETS, triangle
+from gridveil.auditing.verdicts import Audit
 from gridveil.privacy.noise import SecureNoise
 
 Vector = NDArray[np.float64]

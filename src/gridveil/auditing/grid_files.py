@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from gridveil.auditing import triangle_operator_files as of
-from gridveil.auditing.audits import Audit
 from gridveil.auditing.command_runs import Command
 from gridveil.auditing.file_replays import Twins, Write, installed, replays
 from gridveil.auditing.transcript import Values
 from gridveil.auditing.triangle_network import LINES, VALUES, reactive_loads, triangle_text
 from gridveil.auditing.triangle_operator_files import write_cgmes
 from gridveil.auditing.triangle_secrets import ALPHAS, RANGES, SECRETS, Secret
+from gridveil.auditing.verdicts import Audit
 from gridveil.grid.io import unlogged
 
 Parts = Mapping[str, Values]

@@ -15,13 +15,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridveil import grid
-from gridveil.auditing.audits import Audit, Sizes
 from gridveil.auditing.bundle_bytes import bundle_parts
+from gridveil.auditing.checks import Sizes
 from gridveil.auditing.scratch_ledgers import EPSILON, MADE_UP, new_name, throwaway_ledger
 from gridveil.auditing.transcript import Outcome
 from gridveil.auditing.transcript_audits import Ratio, Replay
 from gridveil.auditing.triangle_network import VALUES
 from gridveil.auditing.triangle_secrets import triangle
+from gridveil.auditing.verdicts import Audit
 from gridveil.grid.series.queries import profiles
 from gridveil.privacy.adjacency import ALTOGETHER, BLOCKS, ENTRY
 from gridveil.privacy.noise import SecureNoise

@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gridveil.auditing.audits import Audit, NotRun, Sizes, Verdict
+from gridveil.auditing.checks import Sizes
 from gridveil.auditing.command_runs import LEDGER, run_command
 from gridveil.auditing.scratch_ledgers import new_name, scratch
+from gridveil.auditing.verdicts import Audit, NotRun, Verdict
 from gridveil.auditing.wind_files import POWER, csv_text
 from gridveil.errors import LedgerRefused, LedgerWarning
 from gridveil.privacy.adjacency import Adjacency

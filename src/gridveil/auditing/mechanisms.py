@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.auditing.attacks import Outcomes, atoms, laplace_ratio, values
-from gridveil.auditing.audits import Audit, Frequency, Pair, Repeat, Sizes, Support, scored
+from gridveil.auditing.checks import Frequency, Pair, Repeat, Sizes, Support, scored
 from gridveil.auditing.scratch_ledgers import account_with
+from gridveil.auditing.verdicts import Audit
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.mechanisms import laplace, laplace_blocks, laplace_scalar, noisy_max
 from gridveil.privacy.noise import SecureNoise

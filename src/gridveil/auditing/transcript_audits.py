@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from gridveil.auditing.audits import Pair, Sizes, Verdict
+from gridveil.auditing.checks import Pair, Sizes
 from gridveil.auditing.transcript import (
     Asked,
     Outcome,
@@ -33,6 +33,7 @@ from gridveil.auditing.transcript import (
     joined,
     published,
 )
+from gridveil.auditing.verdicts import Verdict
 from gridveil.errors import GridveilError
 from gridveil.privacy.noise import SecureNoise
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from gridveil import wind
 from gridveil.auditing.attacks import Attack, Outcomes, known, laplace_ratio, linear, values
-from gridveil.auditing.audits import Audit, Frequency, Pair, Sizes
 from gridveil.auditing.bundle_bytes import bundle_parts
+from gridveil.auditing.checks import Frequency, Pair, Sizes
 from gridveil.auditing.scratch_ledgers import (
     EPSILON,
     LOUD,
@@ -31,6 +31,7 @@ from gridveil.auditing.scratch_ledgers import (
 )
 from gridveil.auditing.transcript import Outcome
 from gridveil.auditing.transcript_audits import Ratio, Replay, likelihood_pair, worst_neighbours
+from gridveil.auditing.verdicts import Audit
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.noise import SecureNoise
 from gridveil.privacy.sealed import Range

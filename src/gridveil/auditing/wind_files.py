@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from gridveil.auditing.audits import Audit
 from gridveil.auditing.command_runs import Command
 from gridveil.auditing.file_replays import Twins, Write, replays
+from gridveil.auditing.verdicts import Audit
 
 Power = tuple[float, ...]
 

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from gridveil import wind
-from gridveil.auditing.audits import Audit
 from gridveil.auditing.bundle_bytes import bundle_parts
 from gridveil.auditing.command_runs import DATASET, LEDGER, ledger_rows, listened, workplace
 from gridveil.auditing.file_replays import installed, replays
 from gridveil.auditing.transcript import Outcome
+from gridveil.auditing.verdicts import Audit
 from gridveil.auditing.wind_files import (
     CAPACITY,
     ORDERS,

@@ -15,7 +15,7 @@ from gridveil.cli.output_files import VERDICTS, check_output
 from gridveil.errors import InputError
 
 if TYPE_CHECKING:
-    from gridveil.auditing.audits import Verdict
+    from gridveil.auditing.verdicts import Verdict
 
 
 def command(
@@ -47,8 +47,8 @@ def command(
 
     Example: [cyan]gridveil audit --workers 2[/]
     """
-    from gridveil.auditing.audits import run_audits
     from gridveil.auditing.catalogue import matching
+    from gridveil.auditing.runner import run_audits
 
     makers = matching(only, fast=fast)
     check_output(to_json, VERDICTS)
@@ -64,7 +64,8 @@ def _show(verdicts: list[Verdict], *, quiet: bool) -> None:
     from rich.markup import escape
     from rich.text import Text
 
-    from gridveil.auditing.audits import FALSE_ALARM, show_confidence
+    from gridveil.auditing.runner import FALSE_ALARM
+    from gridveil.auditing.verdicts import show_confidence
 
     console = out()
     broken = [one for one in verdicts if one.broken]
@@ -106,7 +107,7 @@ def _mark(one: Verdict) -> tuple[str, str]:
 
 
 def _as_json(verdicts: list[Verdict], *, fast: bool) -> str:
-    from gridveil.auditing.audits import FALSE_ALARM
+    from gridveil.auditing.runner import FALSE_ALARM
 
     body = {
         "gridveil": __version__,

@@ -16,16 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridveil.auditing.attacks import Outcomes, linear, values
-from gridveil.auditing.audits import (
-    FALSE_ALARM,
-    Audit,
-    Frequency,
-    Pair,
-    Sampler,
-    Sizes,
-    Support,
-    Verdict,
-)
+from gridveil.auditing.checks import Frequency, Pair, Sampler, Sizes, Support
+from gridveil.auditing.runner import FALSE_ALARM
+from gridveil.auditing.verdicts import Audit, Verdict
 from gridveil.errors import NotPrivateWarning
 from gridveil.grid.model.population import take
 from gridveil.privacy.account import Account, study_account

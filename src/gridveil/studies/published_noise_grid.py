@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from gridveil.auditing.audits import Sampler
+from gridveil.auditing.checks import Sampler
 from gridveil.grid.methods.entries_query import Parts
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf.engine import solve_population
