@@ -25,7 +25,8 @@ from gridveil.grid.evaluation import evaluate
 from gridveil.grid.io import pypsa as fmt
 from gridveil.grid.io import read_case
 from gridveil.grid.model.sampling import own_models
-from gridveil.planning.release_kind import Choice, make_kinds
+from gridveil.planning.choice import Choice
+from gridveil.planning.release_kind import make_kinds
 
 __all__ = ["pytestmark"]
 TIMES = pd.date_range("2024-03-01", periods=5, freq="6h")

@@ -11,7 +11,8 @@ from support.sizes import PATIENCE
 
 from gridveil.errors import InputError
 from gridveil.planning.child_process import Child, Stopped
-from gridveil.planning.release_kind import Choice, make_kinds
+from gridveil.planning.choice import Choice
+from gridveil.planning.release_kind import make_kinds
 from gridveil.planning.stand_in_runs import Runner
 
 QUICK = Choice("wind", (("power", Fraction(3, 20)),), "laplace", Fraction(1), 200)

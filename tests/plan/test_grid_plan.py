@@ -10,8 +10,8 @@ from plan.making import asked, planner_of, settled
 from gridveil import grid
 from gridveil.errors import InputError, NotPrivateWarning
 from gridveil.grid.model.parameters import PARAMETERS
+from gridveil.planning.choice import Choice
 from gridveil.planning.grid import Grid
-from gridveil.planning.release_kind import Choice
 from gridveil.privacy.ledger import Ledger
 
 FIELDS = {"file": "case.m", "population": "", "snapshots": "", "output": "out"}

@@ -10,7 +10,8 @@ from support.making import adjacency, make_account
 
 from gridveil import wind
 from gridveil.errors import InputError, NotPrivateWarning
-from gridveil.planning.release_kind import Choice, command_line
+from gridveil.planning.choice import Choice
+from gridveil.planning.release_kind import command_line
 from gridveil.planning.wind import Wind, WindSession
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.ledger import Ledger, Terms

@@ -13,7 +13,8 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from gridveil.errors import GridveilError, InputError
-from gridveil.planning.release_kind import Choice, Kind, Run
+from gridveil.planning.choice import Choice
+from gridveil.planning.release_kind import Kind, Run
 
 MakeKinds = Callable[[], Sequence[Kind]]
 

@@ -26,8 +26,8 @@ from gridveil.grid.model.public_network import PublicNetwork, check_ranges, spli
 from gridveil.grid.model.release_problem import neighbours
 from gridveil.grid.model.sampling import default_models, own_models, sample_like, sample_population
 from gridveil.grid.model_comparison import Reference, unlimited
+from gridveil.planning.choice import Choice
 from gridveil.planning.release_kind import (
-    Choice,
     Field,
     Kind,
     Metric,

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from gridveil.errors import InputError, show_exact
-from gridveil.planning.release_kind import Choice, Kind
+from gridveil.planning.choice import Choice
+from gridveil.planning.release_kind import Kind
 from gridveil.privacy.exact_numbers import exact
 
 _LARGEST = 1000  # epsilon; more is a slip of the pen

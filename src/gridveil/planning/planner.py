@@ -13,8 +13,9 @@ from gridveil import __version__
 from gridveil.cli.release_toml import file_text, values_of
 from gridveil.errors import GridveilError, InputError, LedgerRefused, show_exact
 from gridveil.planning.child_process import Child, MakeKinds, Worker
+from gridveil.planning.choice import Choice
 from gridveil.planning.page_input import Faults, numbers_read, read_choice, read_fields, text_of
-from gridveil.planning.release_kind import Choice, Kind, Metric, command_line
+from gridveil.planning.release_kind import Kind, Metric, command_line
 from gridveil.planning.stand_in_runs import Results, Runner
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.guarantee_words import (

@@ -11,12 +11,13 @@ import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
 from gridveil.errors import InputError, show_exact
+from gridveil.planning.choice import Choice
 from gridveil.privacy.adjacency import Adjacency
 from gridveil.privacy.exact_numbers import exact
 from gridveil.release.options import Options
@@ -119,47 +120,6 @@ class Field:
     value: str
     hint: str = ""
     optional: bool = False
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What the owner chose. All of it is public.
-
-    Parameters
-    ----------
-    kind, method
-        By name.
-    private
-        Every private parameter with its alpha: an amount, a share of each value as text, or pairs
-        of a public class and one of these.
-    epsilon
-        For all of them together.
-    size
-        Of the stand-in.
-    ranges
-        Public ranges; a parameter that has none here has its default.
-    """
-
-    kind: str
-    private: tuple[tuple[str, Any], ...]
-    method: str
-    epsilon: Fraction
-    size: int
-    ranges: tuple[tuple[str, tuple[float, float]], ...] = ()
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of what is private."""
-        return tuple(name for name, _ in self.private)
-
-    @property
-    def alphas(self) -> dict[str, Any]:
-        """How far one entry of each may move, as releases take it."""
-        return {n: dict(one) if isinstance(one, tuple) else one for n, one in self.private}
-
-    def only(self, name: str) -> Choice:
-        """The same with one private parameter alone."""
-        return replace(self, private=((name, dict(self.private)[name]),))
 
 
 @dataclass(frozen=True)

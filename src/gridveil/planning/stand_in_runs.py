@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from gridveil.errors import GridveilError, InputError, NotPrivateWarning
 from gridveil.planning.child_process import Stopped, Worker
-from gridveil.planning.release_kind import Choice, Kind, Run, Session
+from gridveil.planning.choice import Choice
+from gridveil.planning.release_kind import Kind, Run, Session
 
 _KEPT = 400  # choices
 _PATIENCE = 1.0  # seconds that a run which nobody wants any more may take to end by itself

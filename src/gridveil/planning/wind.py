@@ -11,8 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from gridveil.errors import InputError, show_exact
+from gridveil.planning.choice import Choice
 from gridveil.planning.release_kind import (
-    Choice,
     Field,
     Kind,
     Metric,
