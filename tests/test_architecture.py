@@ -92,7 +92,7 @@ WIND_ORDER = {
         "public_farm",
         "block_queries",
         "knots",
-        "budget",
+        "choose_queries",
         "autocorrelation",
         "residual_shape",
         "ask_queries",

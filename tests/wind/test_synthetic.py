@@ -21,7 +21,7 @@ from gridveil.wind.methods.synthetic import draw, learn
 from gridveil.wind.synthetic import public_farm
 from gridveil.wind.synthetic.ask_queries import Inquiry
 from gridveil.wind.synthetic.block_queries import TERM, WEIGHT, BlockSums, opened, weigh
-from gridveil.wind.synthetic.budget import make_agenda
+from gridveil.wind.synthetic.choose_queries import make_agenda
 from gridveil.wind.synthetic.generate import _censoring, _records
 from gridveil.wind.synthetic.knots import isotonic
 from gridveil.wind.synthetic.public_farm import SPEEDS, Farm

@@ -29,7 +29,7 @@ from gridveil.wind.methods.base import (
 )
 from gridveil.wind.regression import Fit
 from gridveil.wind.synthetic.ask_queries import Inquiry
-from gridveil.wind.synthetic.budget import QUESTIONS, Agenda, make_agenda
+from gridveil.wind.synthetic.choose_queries import QUESTIONS, Agenda, make_agenda
 from gridveil.wind.synthetic.generate import generate
 from gridveil.wind.synthetic.knots import choose_knots
 from gridveil.wind.synthetic.learn_means import ask_base, ask_means, ask_reference

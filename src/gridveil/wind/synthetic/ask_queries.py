@@ -19,7 +19,7 @@ from gridveil.wind.synthetic.block_queries import (
     opened,
     weigh,
 )
-from gridveil.wind.synthetic.budget import Agenda
+from gridveil.wind.synthetic.choose_queries import Agenda
 from gridveil.wind.synthetic.public_farm import Chunk, Farm, Vector, Whole
 
 Progress = Callable[[str], None]

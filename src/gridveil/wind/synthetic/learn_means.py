@@ -24,7 +24,7 @@ from gridveil.wind.synthetic.block_queries import (
     opened,
     weigh,
 )
-from gridveil.wind.synthetic.budget import (
+from gridveil.wind.synthetic.choose_queries import (
     HOUR_SPREAD,
     MONTH_SPREAD,
     RESPONSE,

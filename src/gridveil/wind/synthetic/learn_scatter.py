@@ -21,7 +21,7 @@ from gridveil.wind.synthetic.autocorrelation import (
     usual_shares,
 )
 from gridveil.wind.synthetic.block_queries import BlockSums, add_by_block, add_by_long_block, masked
-from gridveil.wind.synthetic.budget import SPELL, SPELL_SPREAD, STOPPED
+from gridveil.wind.synthetic.choose_queries import SPELL, SPELL_SPREAD, STOPPED
 from gridveil.wind.synthetic.knots import Flags, cells, posterior
 from gridveil.wind.synthetic.learn_means import Base, Means
 from gridveil.wind.synthetic.public_farm import SPEEDS, Chunk, Vector, Whole
