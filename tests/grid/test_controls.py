@@ -9,8 +9,11 @@ from typer.testing import CliRunner
 
 from gridveil import grid
 from gridveil.cli.commands import app
+from gridveil.grid import congestion
 from gridveil.grid.cases import rts96
+from gridveil.grid.congestion import Congestion
 from gridveil.grid.evaluation import evaluate
+from gridveil.grid.methods import certified
 from gridveil.grid.model_comparison import Reference
 from gridveil.grid.release import plan
 
@@ -80,6 +83,24 @@ def test_congestion_that_noise_does_not_explain_is_not_called_false():
     assert free > 0.9 > 0.2 > released
     assert made.congestion.noise is not None
     assert not made.congestion.doubtful
+
+
+def test_a_rough_look_at_noise_warns_earlier(monkeypatch):
+    """Nothing is learned again from imagined noise on a large network: it does too little."""
+    noise = (0.1, 0.3)
+    assert not Congestion(0.8, noise).doubtful
+    assert Congestion(0.8, noise, rough=True).doubtful
+    assert not Congestion(1.0, noise, rough=True).doubtful
+    assert "0.1 to 0.3% (a rough look: up to 3 times)" in Congestion(0.8, noise, rough=True).words
+    monkeypatch.setattr(certified, "LARGE", 0)
+    monkeypatch.setattr(congestion, "MATERIAL", 0.0)
+    network = log_spread()
+    models = grid.sample_population(network, 20, costs=0.125)
+    asked = {"epsilon": 1, "alpha": 100, "range": (1, 5000), "seed": 0}
+    for method, rough in (("certified", True), ("laplace", False)):
+        made = grid.release(network, models, method=method, **asked)
+        assert made.congestion.noise is not None
+        assert made.congestion.rough == rough
 
 
 def test_the_warning_sees_released_and_public_values_alone():

@@ -35,7 +35,8 @@ MATERIAL = 0.5
 # How many models are solved on how many simulated releases; fewer on a large network, whose many
 # lines make models and draws similar.
 _LOOK, _LARGE_LOOK = (40, 5), (10, 2)
-# If two draws of noise cost less than the limits by this factor, no more are needed.
+# If two draws of noise cost less than the limits by this factor, no more are needed. The look at a
+# large network is rough: nothing is learned again from imagined noise, and it may do so much more.
 _FAR = 3.0
 
 
@@ -50,15 +51,21 @@ class Congestion:
     noise
         The same for noise on limits that are wide enough: the least and the most of some draws,
         which stop once the result is clear; None if `cost` is too small to matter.
+    rough
+        Whether this was a rough look, as at a large network.
     """
 
     cost: float
     noise: tuple[float, float] | None = None
+    rough: bool = False
 
     @property
     def doubtful(self) -> bool:
         """Whether noise alone may have made the limits as expensive."""
-        return self.noise is not None and self.cost <= self.noise[1]
+        return self.noise is not None and self.cost <= self._may_be(self.noise[1])
+
+    def _may_be(self, seen: float) -> float:
+        return _FAR * seen if self.rough else seen
 
     @property
     def words(self) -> str:
@@ -66,9 +73,10 @@ class Congestion:
         assert self.noise is not None
         low, high = (f"{one:.2g}" for one in self.noise)
         alone = high if low == high else f"{low} to {high}"
+        about = f"{alone}% (a rough look: up to {_FAR:g} times)" if self.rough else f"{alone}%"
         return (
             f"The congestion of the released network may be false: its limits make the models "
-            f"{self.cost:.2g}% dearer, and noise of this scale alone would make them {alone}% "
+            f"{self.cost:.2g}% dearer, and noise of this scale alone would make them {about} "
             "dearer if no line limited anything. The network without line limits may "
             "be nearer to the real one than the release; a smaller alpha helps."
         )
@@ -120,16 +128,19 @@ def _congestion(task: Task, prepared: Prepared, outcome: Outcome, draws: int) ->
     wide = _with(values, part, np.maximum(values[part], wanted))
     # The noise is about released values, so a public seed is fine.
     draw = partial(_draw, np.random.default_rng(0), part)
+    rough = task.options.imagines_roughly(task.problem)
     known: list[float] = []
+    seen = None
     for _ in range(draws):
         made = task.options.imagine(task, prepared, wide, outcome.deviations, draw)
         found = _dearer(models.at(_with(values, part, made[part])), without)
         if found is not None:
             known.append(found)
             # Noise alone may cost as much, or costs far less: more draws would not change that.
-            if found >= dearer or (len(known) > 1 and _FAR * max(known) < dearer):
+            seen = Congestion(dearer, (min(known), max(known)), rough)
+            if seen.doubtful or (len(known) > 1 and _FAR * max(known) < dearer):
                 break
-    return Congestion(dearer, (min(known), max(known))) if known else None
+    return seen
 
 
 def _draw(rng: np.random.Generator, part: slice, scale: Floats) -> Floats:

@@ -146,6 +146,10 @@ class Method(Options, ABC):
         """Turn noisy entries into released values without any further query."""
         return self.steps(task, prepared, noisy)
 
+    def imagines_roughly(self, problem: ReleaseProblem) -> bool:
+        """Say whether what is imagined may be much nearer to the real values than a release is."""
+        return False
+
     def imagine(
         self,
         task: Task,

@@ -262,11 +262,15 @@ class Certified(Method):
         On a large network nothing is learned again: estimates are drawn with the error bars, and
         congestion has its least scale. On a small network the error bars are too wide for that.
         """
-        if not self._relieves(task.problem) or len(task.problem.public.buses) <= LARGE:
+        if not self.imagines_roughly(task.problem):
             return super().imagine(task, prepared, values, deviations, draw)
         scale = deviations / np.sqrt(2)
         off = NoisyEntries(values + draw(scale), scale)
         return in_units(self._from_estimates, task, prepared, off).values
+
+    def imagines_roughly(self, problem: ReleaseProblem) -> bool:
+        """See `Method.imagines_roughly`."""
+        return self._relieves(problem) and len(problem.public.buses) > LARGE
 
     def _from_estimates(self, task: Task, prepared: Prepared, noisy: NoisyEntries) -> Outcome:
         inside = np.clip(noisy.values, task.problem.public.low, task.problem.public.high)
