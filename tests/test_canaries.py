@@ -334,6 +334,7 @@ def test_a_leak_of_the_program_is_caught(channel, tmp_path, screen, monkeypatch)
     case = network(tmp_path, "m", "laplace", "load")
     value = case.canaries[3]
     from gridveil.cli import grid_release
+    from gridveil.cli.console import out
     from gridveil.grid import report
     from gridveil.privacy.ledger import Ledger
 
@@ -347,7 +348,7 @@ def test_a_leak_of_the_program_is_caught(channel, tmp_path, screen, monkeypatch)
         if channel == "log":
             logging.getLogger("gridveil").debug("total %.3f", value)
         if channel == "screen":
-            grid_release.out().print(f"{value / 100:.5f} per unit")
+            out().print(f"{value / 100:.5f} per unit")
         if channel == "ledger":
             Ledger().set_cap(f"load {value:.2f}", 5, alpha=30)
         return shown(*given, **options)
