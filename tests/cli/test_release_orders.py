@@ -19,12 +19,17 @@ ARGUMENTS = {
 }
 
 
-def release(kind, folder, *, dry=False, as_json=True, **settings):
+def typed_for(kind, folder):
+    """The words of a release command, without a folder for the bundle."""
     file = folder / ("records.csv" if kind == "wind" else "triangle.m")
     file.write_text("speed,power\n3,10\n5,20\n" if kind == "wind" else triangle_text({}))
     typed = [kind, "release", file, *ARGUMENTS[kind], "--method", "laplace"]
+    return [*typed, "--dataset", "data", "--ledger", folder / "ledger.sqlite"]
+
+
+def release(kind, folder, *, dry=False, as_json=True, **settings):
+    typed = [*typed_for(kind, folder), "-o", folder / "out"]
     typed += ["--json"] * as_json + ["--dry-run"] * dry
-    typed += ["--dataset", "data", "--ledger", folder / "ledger.sqlite", "-o", folder / "out"]
     done = CliRunner().invoke(app, list(map(str, typed)), **settings)
     assert done.exit_code == 0, done.output
     return done.stdout if dry else json.loads(done.stdout)["statement"]
@@ -67,3 +72,14 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing(kind, as_json, tmp_path):
         assert "Charges: epsilon 1 for one of" in shown
         assert "by a factor of at most 2.72" in shown
         assert "Nothing was opened, charged or written." in shown
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_a_dry_run_needs_no_folder(kind, tmp_path):
+    typed = [str(word) for word in typed_for(kind, tmp_path)]
+    planned = CliRunner().invoke(app, [*typed, "--json", "--dry-run"])
+    assert planned.stdout == release(kind, tmp_path, dry=True)
+    refused = CliRunner().invoke(app, typed)
+    assert refused.exit_code == 2
+    assert "No folder was named for the release. Add -o FOLDER" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "ledger.sqlite").exists()

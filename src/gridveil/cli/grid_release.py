@@ -25,6 +25,7 @@ from gridveil.cli.release_orders import (
     DistinctOption,
     DryRunOption,
     Order,
+    OutputOption,
     YesOption,
     takes_options_of,
 )
@@ -52,9 +53,7 @@ def release(
     *,
     ctx: typer.Context,
     case: CaseArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The bundle's folder.", show_default=False)
-    ],
+    output: OutputOption = None,
     alpha: Annotated[
         str,
         typer.Option(

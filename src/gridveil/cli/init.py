@@ -107,7 +107,7 @@ def _ask(
     """One question, asked again until its answer can be used; nothing for one that is left out."""
     words = help_of(parameter) or "The data: files of records, or a case."
     default = _FIRST_CHOICE.get(name, parameter.default)
-    needed = parameter.required or name in ("alpha", "dataset")
+    needed = parameter.required or name in ("alpha", "dataset", "output")
     more = {name: f" Columns: {', '.join(columns)}." for name in _COLUMNS}
     more["range"] = more["capacity"] = " Here with blanks between them."
     out().print(f"\n{plain(words + more.get(name, ''))}")

@@ -61,6 +61,16 @@ DistinctOption = Annotated[
     ),
 ]
 
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The bundle's folder; needed unless it is a --dry-run.",
+        show_default=False,
+    ),
+]
+
 DryRunOption = Annotated[
     bool,
     typer.Option(
@@ -97,7 +107,8 @@ class Order:
     Parameters
     ----------
     target, force
-        The bundle's folder, and whether a bundle that is there may be replaced.
+        The bundle's folder (a dry run may have none), and whether a bundle that is there may be
+        replaced.
     ledger, dataset, distinct
         As the user gave them.
     noise
@@ -110,7 +121,7 @@ class Order:
         What was typed, without paths and names: the statement has it.
     """
 
-    target: Path
+    target: Path | None
     force: bool
     ledger: Path | str | None
     dataset: str | None
@@ -127,10 +138,17 @@ class Order:
         """The order that was typed for a release command, which reads these inputs."""
         from gridveil.release.bundle import check_target
 
-        typed = ctx.params
-        kept = _kept(inputs, typed["ledger"])
+        typed, target = ctx.params, None
+        if typed["output"] is not None:
+            kept = _kept(inputs, typed["ledger"])
+            target = check_target(typed["output"], force=typed["force"], keep=kept)
+        elif not typed["dry_run"]:
+            raise InputError(
+                "No folder was named for the release.",
+                remedy="Add -o FOLDER, or --dry-run to see the plan alone.",
+            )
         return cls(
-            target=check_target(typed["output"], force=typed["force"], keep=kept),
+            target=target,
             noise=ctx.obj.noise if isinstance(ctx.obj, Listening) else None,
             request=public_part(kind, ctx),
             **{name: typed[name] for name in _TYPED},
@@ -149,7 +167,7 @@ class Order:
             progress("reading")
             planned = make(progress)
             planned.request = self.request
-        if self.dry_run:
+        if self.dry_run or self.target is None:
             show_plan(planned, as_json=self.as_json)
             return
         self._confirm(planned)

@@ -15,6 +15,7 @@ from gridveil.cli.release_orders import (
     DistinctOption,
     DryRunOption,
     Order,
+    OutputOption,
     YesOption,
     takes_options_of,
 )
@@ -33,6 +34,7 @@ app = typer.Typer(help="Release wind power records.", no_args_is_help=True)
 @app.command()
 @takes_options_of(BY_NAME)
 def release(
+    *,
     ctx: typer.Context,
     source: Annotated[
         list[str],
@@ -40,9 +42,7 @@ def release(
             metavar="FILE", help="CSV or Parquet files, or a folder of them.", show_default=False
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The bundle's folder.", show_default=False)
-    ],
+    output: OutputOption = None,
     speed: Annotated[str, typer.Option(help="Column of wind speed (public).", show_default=False)],
     power: Annotated[str, typer.Option(help="Column of power (private).", show_default=False)],
     capacity: Annotated[
