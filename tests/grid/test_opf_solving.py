@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from grid.making import pglib
 from grid.reference import random_network, with_branches, with_generators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridveil.errors import InputError
+from gridveil.grid.io import read_case
 from gridveil.grid.model.population import Population
 from gridveil.grid.opf import fallbacks as ladder_module
 from gridveil.grid.opf import flows as flows_module
@@ -47,6 +49,19 @@ def test_sparse_and_dense_flows_agree(seed):
     np.testing.assert_allclose(dense.back(values), sparse.back(values), atol=1e-12)
     np.testing.assert_allclose(dense.rows(lines), sparse.rows(lines), atol=1e-12)
     np.testing.assert_allclose(dense.rows(lines), sparse.rows(lines[::-1])[::-1], atol=1e-12)
+
+
+def test_a_row_has_the_same_bits_whatever_is_computed_with_it():
+    """So a worker, who needs other rows, has the answers of the process that sent the models."""
+    network = read_case(pglib("pglib_opf_case1354_pegase"))
+    lines = np.arange(0, len(network.branches), 7)
+    flows = Flows(network)
+    together = flows.rows(lines)
+    assert flows.dense is None
+    for few in (1, 5):
+        parts = np.split(lines[::-1], range(few, len(lines), few))
+        apart = np.concatenate([Flows(network).rows(part) for part in parts])[::-1]
+        assert apart.tobytes() == together.tobytes()
 
 
 def test_few_rows_are_remembered(monkeypatch):

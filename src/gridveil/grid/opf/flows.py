@@ -158,9 +158,12 @@ class Flows:
         return self._kept, csc_array(_laplacian(self)[self._kept][:, self._kept])
 
     def _rows(self, branches: Ints) -> Floats:
+        # One by one: the last bits of rows that are solved together depend on which these are, and
+        # workers, who need other rows than the process that sent them, would have other answers.
         found = np.zeros((len(branches), self.buses))
         ends = self._incidence[branches][:, self._kept].toarray()
-        found[:, self._kept] = self.b[branches, None] * self._solve(ends.T).T
+        for row, branch, end in zip(found, branches, ends, strict=True):
+            row[self._kept] = self.b[branch] * self._solve(end)
         return found
 
     def _place_shifts(self, network: Network, convention: Convention) -> None:
@@ -186,7 +189,9 @@ class Flows:
         self._kept = np.flatnonzero(~held)
         self._factors = _factors(self.grounded()[1]) if len(self._kept) else None
         if self.buses * len(self.b) <= DENSE_ENTRIES:
-            self.dense = self._rows(np.arange(len(self.b)))
+            ends = self._incidence[:, self._kept].toarray()
+            self.dense = np.zeros((len(self.b), self.buses))
+            self.dense[:, self._kept] = self.b[:, None] * self._solve(ends.T).T
 
     def _solve(self, right: Floats) -> Floats:
         if self._factors is None:
