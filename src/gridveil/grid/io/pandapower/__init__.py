@@ -35,7 +35,6 @@ import io
 import json
 import math
 import os
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -195,17 +194,12 @@ def _with_public_ends(network: Network) -> Network:
     return replace(network, generators=with_points(units, clip_points(units, low, high), hidden))
 
 
-# What may be a number that pandas' JSON reader refuses: beyond the normal ones of 64 bits.
-_EXTREME = re.compile(r"[eE][+-]?\d{3}|\d{19}|0\.0{300}")
-
-
 def _readable(text: str) -> str:
     """Write extreme numbers of JSON as the nearest that are read: no private one decides a refusal.
 
-    The tables of a net are JSON in texts of JSON. Other texts, such as names, stay as they are.
+    The tables of a net are JSON in texts of JSON. Other texts, such as names, stay as they are. All
+    numbers are written again, in all files, so that how others are read depends on no private one.
     """
-    if not _EXTREME.search(text):
-        return text
     read = json.loads(text, parse_float=_near, parse_int=_whole, object_hook=_inner)
     return json.dumps(read)
 
